@@ -50,7 +50,7 @@ test-wheel: environment ## the same against the wheel as people install it (CI's
 .PHONY: test-engine-double
 test-engine-double: environment ## run every cloud program through the Automation API; the engine is a double
 	@GCLUSTER_ENGINE_DOUBLE=all pytest -q $(PARALLEL) --dist load tests/stacks/*/test_double_run.py \
-		tests/lifecycle/test_every_ask_is_met.py $(REPORT)
+		tests/lifecycle/test_every_request_is_met.py $(REPORT)
 
 .PHONY: test-aws-double
 test-aws-double: environment ## bring an AWS site up and down, killed ten times each; engine and AWS are doubles

@@ -61,7 +61,7 @@ def main() -> int:
     options = arguments(__doc__ or "").parse_args()
     gcluster = shutil.which("gcluster", path=str(Path(sys.executable).parent))
     if gcluster is None:
-        sys.exit("gcluster is not installed beside this Python: run make setup")
+        sys.exit("gcluster is not installed for this Python: run make setup")
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder, "allreduce.log")
         write_log(log, MEGABYTES)

@@ -108,7 +108,7 @@ def pad(text: str, columns: int) -> str:
 
 
 def shorten(text: str, columns: int, mark: str = "…") -> str:
-    """Cut the middle out of a text that takes more columns: both ends of a name tell it apart."""
+    """Cut the middle out of a text that takes more columns: both ends identify a name."""
     if width(text) <= columns:
         return text
     room = max(2, columns - width(mark))
@@ -220,15 +220,15 @@ def can_ask() -> bool:
 
 
 def ask_name(question: str, name: str, *, possible: bool = True) -> bool:
-    """Ask on the terminal for a name to be typed; anything else is a no. Raises as `ask`."""
+    """Prompt for a name to be typed; anything else is a no. Raises as `ask`."""
     return _answer(f"{question}\ntype {name} to do it: ", possible=possible) == name
 
 
 def ask(question: str, *, possible: bool = True) -> bool:
-    """Ask on the terminal; anything but a yes is a no.
+    """Prompt on the terminal; anything but a yes is a no.
 
     Args:
-        question: what to ask.
+        question: the prompt.
         possible: False where an answer could not be given, e.g. when a program reads the output.
 
     Raises:

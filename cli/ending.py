@@ -71,7 +71,7 @@ def _drop_output() -> None:
 
 
 def catch_signals() -> None:
-    """Treat SIGTERM as Ctrl-C, and say at the first of either that it was heard."""
+    """Treat SIGTERM as Ctrl-C, and confirm the first of either on the terminal."""
 
     def stop(_number: int, _frame: FrameType | None) -> None:
         for each in (signal.SIGINT, signal.SIGTERM):
@@ -159,7 +159,7 @@ def _report(
 
 
 def _usage_error(error: TyperException) -> int:
-    """Tell what is wrong with the words of the command line; bare `gcluster` gets the help."""
+    """Report what is wrong with the command line; bare `gcluster` gets the help."""
     context = getattr(error, "ctx", None)
     if type(error).__name__ == "NoArgsIsHelpError":
         sys.stderr.write(f"{error.format_message()}\n")

@@ -110,5 +110,5 @@ ReportFormatOption: TypeAlias = Annotated[
     typer.Option("--format", help="How the findings are written.", callback=remember_format),
 ]
 Yes: TypeAlias = Annotated[
-    bool, typer.Option("--yes", "-y", help="Do it without asking.", show_default=False)
+    bool, typer.Option("--yes", "-y", help="Skip the confirmation.", show_default=False)
 ]

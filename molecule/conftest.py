@@ -23,7 +23,7 @@ class Played(subprocess.CompletedProcess[str]):
     """How a run of the playbook ended, and what it printed."""
 
     @property
-    def said(self) -> str:
+    def printed(self) -> str:
         """All it printed, on one line: what a person reads, however Ansible folds and quotes it."""
         text = re.sub(
             r"\\u([0-9a-f]{4})", lambda code: chr(int(code[1], 16)), self.stdout + self.stderr
@@ -33,7 +33,7 @@ class Played(subprocess.CompletedProcess[str]):
 
 Play: TypeAlias = Callable[..., Played]
 Recorded: TypeAlias = "Callable[[str], AbstractContextManager[None]]"
-Knows: TypeAlias = Callable[..., str]
+SshOptions: TypeAlias = Callable[..., str]
 """(address, node) -> options of ssh that hold the address to the node's own host key."""
 Verified: TypeAlias = Callable[[str], Played]
 Answered: TypeAlias = "Callable[[str], Answer]"
@@ -71,7 +71,7 @@ def converge() -> Play:
 
 
 @pytest.fixture
-def knows(host: Host) -> Knows:
+def ssh_options(host: Host) -> SshOptions:
     """Return a function that pins a node's host key for an address, and gives ssh's options for it.
 
     The key is read on the node itself, through the connection that molecule has pinned.
@@ -141,18 +141,18 @@ def answered(host: Host, recorded: Recorded, verify_call: tuple[str, dict[str, A
     """
     module, given = verify_call
 
-    def ask(case: str) -> Answer:
+    def run_case(case: str) -> Answer:
         with recorded(case):
             if "argv" not in given:
-                return _asked_module(module, given)
+                return _module_run(module, given)
             words = f"printf %s {shlex.quote(given['stdin'] or '')} | {shlex.join(given['argv'])}"
             run = host.run(words)
             return Answer(run.rc, run.stdout, run.stderr)
 
-    return ask
+    return run_case
 
 
-def _asked_module(module: str, given: dict[str, Any]) -> Answer:
+def _module_run(module: str, given: dict[str, Any]) -> Answer:
     run = subprocess.run(
         [
             "ansible", "all[0]", "--become", "--inventory", os.environ["MOLECULE_INVENTORY_FILE"],
@@ -167,6 +167,6 @@ def _asked_module(module: str, given: dict[str, Any]) -> Answer:
         text=True,
         check=False,
     )  # fmt: skip
-    said, _ = json.JSONDecoder().raw_decode(run.stdout[run.stdout.index("=> {") + 3 :])
-    lines = "\n".join(said.get("changes", []))
-    return Answer(run.returncode, lines, str(said.get("msg", "")) if run.returncode else "")
+    printed, _ = json.JSONDecoder().raw_decode(run.stdout[run.stdout.index("=> {") + 3 :])
+    lines = "\n".join(printed.get("changes", []))
+    return Answer(run.returncode, lines, str(printed.get("msg", "")) if run.returncode else "")

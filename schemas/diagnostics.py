@@ -56,7 +56,7 @@ class Diagnostic(msgspec.Struct, frozen=True, kw_only=True):
     hint: str = ""
     patch: Patch | None = None
     is_secret: bool = False
-    """What stands at the span may be a secret: it is never shown."""
+    """What is at the span may be a secret: it is never shown."""
 
     @property
     def is_error(self) -> bool:
@@ -71,7 +71,7 @@ def in_file_order(diagnostics: list[Diagnostic]) -> list[Diagnostic]:
 
 
 def closest(word: str, options: Iterable[str]) -> str | None:
-    """Return the option that `word` most likely stands for, or None when nothing is close."""
+    """Return the option that `word` most likely means, or None when nothing is close."""
     return _closest(word[:64], tuple(sorted(options)))
 
 

@@ -123,7 +123,7 @@ def load_text(
         file: name for the diagnostics.
         catalog: machine types to check against; default: gcluster's, with the files that the
             spec names.
-        folder: where the spec stands: paths in it start there; default: the current folder.
+        folder: where the spec is: paths in it start there; default: the current folder.
         check: also run the checks of meaning; without, a spec of the right structure is taken.
     """
     decoded = decode(text, file=file)
@@ -201,7 +201,7 @@ def _requirements(
 
 
 def _edited(text: str, edits: Iterable[tuple[int, int, str]]) -> str:
-    """Return a text with parts of it replaced: start, end and what stands there then."""
+    """Return a text with parts of it replaced: start, end and the new text."""
     for start, end, written in sorted(edits, reverse=True):
         text = text[:start] + written + text[end:]
     return text

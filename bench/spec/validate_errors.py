@@ -24,7 +24,7 @@ def main() -> int:
     options = arguments(__doc__ or "").parse_args()
     gcluster = shutil.which("gcluster", path=str(Path(sys.executable).parent))
     if gcluster is None:
-        sys.exit("gcluster is not installed beside this Python: run make setup")
+        sys.exit("gcluster is not installed for this Python: run make setup")
     hosts = {n: (generate.two_mistakes(n), "2 errors") for n in (FEWER, HOSTS)}
     keys = {n: (generate.long_line(n), "1 error") for n in (FEWER_KEYS, KEYS)}
     with tempfile.TemporaryDirectory() as folder:

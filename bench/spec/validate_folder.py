@@ -54,7 +54,7 @@ def main() -> int:
     options = arguments(__doc__ or "").parse_args()
     gcluster = shutil.which("gcluster", path=str(Path(sys.executable).parent))
     if gcluster is None:
-        sys.exit("gcluster is not installed beside this Python: run make setup")
+        sys.exit("gcluster is not installed for this Python: run make setup")
     on_core = {}
     with tempfile.TemporaryDirectory() as folder:
         for number in range(SPECS):

@@ -23,13 +23,13 @@ def command(
 ) -> Exit:
     """Serve a page on 127.0.0.1: health, waste, slow jobs, risks.
 
-    It asks the cluster's Prometheus through your SSH, and changes nothing. Ctrl-C ends it. From
+    It queries the cluster's Prometheus through your SSH, and changes nothing. Ctrl-C ends it. From
     another machine, open it through ssh -L PORT:127.0.0.1:PORT.
     """
     opened = open_cluster(cluster, running=True)
     with SshSession(opened.workdir) as session:
         answers = Answers(opened.name, prometheus_of(opened, session))
-        answers.overview()  # what can't be asked is said here, and not in a browser
+        answers.overview()  # what can't be queried is reported here, and not in a browser
         try:
             server = DashboardServer(answers, port)
         except OSError as error:

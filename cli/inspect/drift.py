@@ -96,7 +96,7 @@ def _yes(_: Plan) -> bool:
 
 
 def _asker(report: LineProgress, fmt: PlanFormat) -> Callable[[Plan], bool]:
-    """Return what shows the plan and asks; in JSON without showing or asking anything."""
+    """Return what shows the plan and prompts; in JSON neither."""
 
     def confirm(plan: Plan) -> bool:
 

@@ -48,7 +48,7 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
             metavar="PORT",
             min=1,
             max=65535,
-            help="Ask the API at this port of this machine, and print the ssh line that opens it.",
+            help="Reach the API at this port here, and print the ssh line that opens it.",
         ),
     ] = None,
     out: Annotated[

@@ -22,8 +22,8 @@ def ledger() -> None:
 def check(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
     """List resources that exist but are in no ledger.
 
-    Every site is asked for all that carries the cluster's tag. Exit code 5 when something is left
-    over, 1 when a site could not be asked; data that down keeps is no leftover. Changes nothing.
+    Every site is queried for all that carries the cluster's tag. Exit code 5 when something is left
+    over, 1 when a site could not be queried; data that down keeps is no leftover. Changes nothing.
     """
     checked = check_ledger(open_cluster(cluster, running=True))
     if fmt is Format.JSON:

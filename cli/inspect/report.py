@@ -79,7 +79,7 @@ def command(
 
 
 def _asked(cluster: Cluster, seconds: float) -> Report:
-    """Ask the cluster's Prometheus, and slurmdbd where there is one."""
+    """Query the cluster's Prometheus, and slurmdbd where there is one."""
     spec, until = cluster.spec, time.time()
     refuse_unwatched(spec, str(cluster.spec_path))
     hosts = existing_hosts(cluster)

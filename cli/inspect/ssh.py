@@ -17,7 +17,7 @@ _AFTER = "gcluster.ssh.after"
 
 
 class RestOfLine(TyperCommand):
-    """What stands after `--` is the command for the node, whatever comes before it."""
+    """What follows `--` is the command for the node, whatever comes before it."""
 
     allow_interspersed_args = False
 

@@ -35,8 +35,8 @@ def command(
 ) -> Exit:
     """Show jobs and nodes by what they waste now, in dollars.
 
-    It asks the cluster's Prometheus through SSH, every 15 s; Ctrl-C ends it. With --format json, or
-    where the output is no terminal, it shows it once.
+    It queries the cluster's Prometheus through SSH, every 15 s; Ctrl-C ends it. With --format json,
+    or where the output is no terminal, it shows it once.
     """
     opened = open_cluster(cluster, running=True)
     with SshSession(opened.workdir) as session:

@@ -29,7 +29,7 @@ def command(
     """Save queue and accounts, or Kubernetes' etcd, encrypted.
 
     slurmctld pauses for the seconds that the copy takes; running jobs go on. With etcd go the
-    certificate authorities and the key of secrets at rest; nothing stands still.
+    certificate authorities and the key of secrets at rest; nothing is paused.
     """
     opened = open_cluster(cluster, running=True)
     require_scheduler(opened.spec)

@@ -1,4 +1,4 @@
-"""`gcluster burst`: jobs that spill to rented nodes. Each word is a module beside this."""
+"""`gcluster burst`: jobs that spill to rented nodes. Each subcommand is a module here."""
 
 import sys
 import threading
@@ -73,8 +73,8 @@ def simulate(  # noqa: PLR0917  # typer passes them by name
 ) -> Exit:
     """Replay a job trace against a spec's spill policy.
 
-    Prints waits with and without it, money, and the use of both sides. Nothing is asked and nothing
-    is rented. How jobs are scheduled, and what is assumed: docs/burst-simulate.md.
+    Prints waits with and without it, costs, and the use of both sides. Nothing is queried and
+    nothing is rented. How jobs are scheduled, and what is assumed: docs/burst-simulate.md.
     """
     assumed = Assumed(
         processor=processor,
@@ -140,8 +140,8 @@ def agent(
     """Add rented nodes for waiting jobs and remove idle ones.
 
     Jobs that may run elsewhere are moved. Runs where the cloud's rights and the cluster's keys are,
-    not on the controller, which it asks over SSH. It may be killed at any moment and started again.
-    Each event is a JSON line. Exit code 6: another agent is at work.
+    not on the controller, which it queries over SSH. It may be killed at any moment and started
+    again. Each event is a JSON line. Exit code 6: another agent is at work.
     """
     try:
         seconds = Duration.parse(interval).value
@@ -161,7 +161,7 @@ _OUTPUT_LOCK = threading.Lock()
 
 
 def _line(event: AgentEvent) -> None:
-    """Print one event; calls that run beside each other tell theirs as they happen."""
+    """Print one event; concurrent calls emit theirs as they happen."""
     fields = {key: value for key, value in msgspec.structs.asdict(event).items() if value}
     line = msgspec.json.encode(
         {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), **fields}
@@ -186,7 +186,7 @@ def explain(
 ) -> Exit:
     """Show why a waiting job spills or stays.
 
-    The cluster must be up. Asks the scheduler and the burst agent's state, and changes nothing.
+    The cluster must be up. Queries the scheduler and the burst agent's state, and changes nothing.
     """
     found = explain_job(cluster, job)
     if fmt is Format.JSON:
@@ -213,7 +213,7 @@ def dry_run(
 ) -> Exit:
     """Show which jobs of a saved queue would spill, and why.
 
-    Nothing is moved, asked or rented.
+    Nothing is moved, queried or rented.
     """
     source = sys.stdin.buffer.read() if queue == "-" else Path(queue)
     found = try_out(Path(spec), read_queue(source), partition)

@@ -29,7 +29,7 @@ def command(
     preflight: Annotated[
         bool,
         typer.Option(
-            "--preflight", help="Ask every site what would stop up; 4 when something does."
+            "--preflight", help="Check at every site what would stop up; 4 when something does."
         ),
     ] = False,
     out: Annotated[

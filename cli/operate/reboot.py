@@ -32,8 +32,9 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
 ) -> Exit:
     """Reboot nodes in waves, each drained first.
 
-    Nodes return to service when they are fit. Shows what it would do and asks. Exit code 3 when
-    jobs outlasted the patience of the spec, 1 when a node did not come back fit: it stays drained.
+    Nodes return to service when they are fit. Shows what it would do and asks for confirmation.
+    Exit code 3 when jobs outlasted the patience of the spec, 1 when a node did not come back fit:
+    it stays drained.
     """
     opened = open_cluster(cluster, running=True)
     with open_progress(fmt.value) as report:
@@ -50,7 +51,7 @@ def _yes(_: tuple[Pace, ...]) -> bool:
 
 
 def _asker(report: LineProgress, fmt: Format) -> Callable[[tuple[Pace, ...]], bool]:
-    """Return what shows the waves and asks; in JSON without showing or asking anything."""
+    """Return what shows the waves and prompts; in JSON neither."""
 
     def confirm(paces: tuple[Pace, ...]) -> bool:
 

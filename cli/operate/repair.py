@@ -35,8 +35,8 @@ def command(
 
     They are those that a live cluster does without. Each is booted and converged again, then
     recreated where its site can, then given up with the reason. What is verified and fit serves
-    again. Shows what it would try and asks. Exit code 1 when a node was given up, 3 when one was
-    left alone because of its jobs or a person's drain.
+    again. Shows what it would try and asks for confirmation. Exit code 1 when a node was given up,
+    3 when one was left alone because of its jobs or a person's drain.
     """
     opened = open_cluster(cluster, running=True)
     with open_progress(fmt.value) as report:
@@ -51,7 +51,7 @@ def _yes(_: tuple[Intended, ...]) -> bool:
 
 
 def _asker(report: LineProgress, fmt: Format) -> Callable[[tuple[Intended, ...]], bool]:
-    """Return what shows the nodes and asks; in JSON without showing or asking anything."""
+    """Return what shows the nodes and prompts; in JSON neither."""
 
     def confirm(intended: tuple[Intended, ...]) -> bool:
 

@@ -110,7 +110,7 @@ def encryption(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
     """Encrypt all stored secrets with the spec's current keys.
 
     They get a new data key, which the provider of the spec encrypts: another one, or the same. The
-    old provider is needed once more. No host is asked or changed. Killed half-way, run it again.
+    old provider is needed once more. No host is queried or changed. Killed half-way, run it again.
     """
     opened = open_cluster(cluster)
     applied = opened.applied_spec or opened.spec

@@ -53,7 +53,7 @@ def command(  # noqa: PLR0917  # typer passes them by name
 ) -> Exit:
     """Run the AllReduce on all nodes, or judge a saved log.
 
-    Exit code 4 on a wrong number, a missing rank, another fabric than was asked for, a log that
+    Exit code 4 on a wrong number, a missing rank, another fabric than the spec has, a log that
     can't be read, or below the floor.
     """
     only_with_log = {"--fabric": fabric, "--machine": machine, "--nodes": nodes}

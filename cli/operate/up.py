@@ -91,8 +91,8 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
 ) -> Exit:
     """Create or change a cluster until it passes the AllReduce.
 
-    Shows what would change and asks. Kill it at any point and run it again: it goes on.
-    Exit code 4 when the AllReduce fails, 3 when nodes in use were left as they are.
+    Shows what would change and asks for confirmation. Kill it at any point and run it again: it
+    goes on. Exit code 4 when the AllReduce fails, 3 when nodes in use were left as they are.
     """
     began = time.monotonic()
     flags = (requeue_jobs, buy_capacity_block, from_first_option, bundle, bundle_key, no_bundle)
@@ -145,7 +145,7 @@ def _bundle(folder: Path | None, key: str | None, *, gone: bool) -> Bundle | Non
 
 
 def _approved(plan: Path | None, *, alone: bool) -> PlanFile | None:
-    """Read the approved plan; what changes a plan can't be said beside it."""
+    """Read the approved plan; options that change a plan can't be given with it."""
     if plan is None:
         return None
     if not alone:
@@ -164,9 +164,9 @@ def _yes(_: Plan) -> bool:
 
 
 def _asker(report: LineProgress, fmt: Format, buys: frozenset[str]) -> Callable[[Plan], bool]:
-    """Return what shows a plan and asks; in JSON without showing or asking anything.
+    """Return what shows a plan and prompts; in JSON neither.
 
-    A purchase is asked for by the pool's name, with its price.
+    A purchase is confirmed by typing the pool's name, with its price.
     """
 
     def confirm(plan: Plan) -> bool:
@@ -183,7 +183,7 @@ def _asker(report: LineProgress, fmt: Format, buys: frozenset[str]) -> Callable[
 
 
 def _purchases(plan: Plan, buys: frozenset[str]) -> Iterator[tuple[str, str]]:
-    """Yield (pool, what is asked) for each capacity block that may be bought."""
+    """Yield (pool, prompt) for each capacity block that may be bought."""
     for fallback_list in plan.fallback_lists:
         for option in fallback_list.purchase_options:
             if (

@@ -34,7 +34,8 @@ def command(
 ) -> Exit:
     """Remove a cluster except its data, and check for leftovers.
 
-    Shows what there is and asks. Exit code 5 when something remains; kept data is no leftover.
+    Shows what there is and asks for confirmation. Exit code 5 when something remains; kept data is
+    no leftover.
     """
     opened = open_cluster(cluster, running=True)
     named = tuple(delete_data or ())
@@ -58,7 +59,7 @@ def _yes(_: tuple[Leftover, ...]) -> bool:
 def _asker(
     report: LineProgress, fmt: Format, named: tuple[str, ...]
 ) -> Callable[[tuple[Leftover, ...]], bool]:
-    """Return what shows what there is and asks; in JSON without showing or asking anything."""
+    """Return what shows what there is and prompts; in JSON neither."""
 
     def confirm(existing: tuple[Leftover, ...]) -> bool:
 

@@ -34,7 +34,7 @@ def command(
     results = []
     with open_progress(fmt.value) as report:
         for target in clusters:
-            results.append(reap_once(open_cluster(target), report, now=utc_now()))  # noqa: PERF401  # each is told
+            results.append(reap_once(open_cluster(target), report, now=utc_now()))  # noqa: PERF401  # each is reported
     if fmt is Format.JSON:
         emit(document(results))
     else:

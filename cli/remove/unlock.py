@@ -1,4 +1,4 @@
-"""`gcluster unlock`: breaks a lock whose owner can't be asked any more."""
+"""`gcluster unlock`: breaks a lock whose owner can't release it any more."""
 
 import re
 from typing import Annotated

@@ -70,7 +70,7 @@ def _lines(diagnostic: Diagnostic, console: Console, sources: Mapping[str, list[
 
 
 def _place(diagnostic: Diagnostic) -> str:
-    """Return file, line and column; the start of a file stands for the file as a whole."""
+    """Return file, line and column; the start of a file means the file as a whole."""
     span = diagnostic.span
     exact = span is not None and (span.line, span.column) != (1, 1)
     return printable(diagnostic.file) + (f":{span.line}:{span.column}" if span and exact else "")
@@ -134,7 +134,7 @@ def excerpt(lines: Sequence[str], span: Span, console: Console, tone: Tone) -> l
 
 
 def _view(line: str, span: Span, console: Console, taken: int) -> _View:
-    """Fit the line into what the console leaves beside the gutter."""
+    """Fit the line into what the console leaves next to the gutter."""
     room = max(_LEAST_ROOM, console.width - taken)
     start = min(max(span.column - 1, 0), len(line))
     end = span.end_column - 1 if span.end_line == span.line else len(line)
@@ -216,7 +216,7 @@ def _is_secret(line: str, start: int, end: int) -> bool:
 
 
 class _Ends:
-    """Where values without quotes end, asked from left to right: the line is read once for all.
+    """Where values without quotes end, from left to right: the line is read once for all.
 
     A line may hold a hundred thousand keys, and the value of each reach to its end.
     """

@@ -112,7 +112,7 @@ def slurm(  # noqa: PLR0917  # typer reads the options from the parameters
         ),
     ] = None,
     host: Annotated[
-        str, typer.Option("--host", metavar="[USER@]HOST", help="Ask scontrol there, by SSH.")
+        str, typer.Option("--host", metavar="[USER@]HOST", help="Run scontrol there, over SSH.")
     ] = "",
     user: User = "root",
     gpu: Annotated[
@@ -128,7 +128,7 @@ def slurm(  # noqa: PLR0917  # typer reads the options from the parameters
     2 when the spec needs a hand before it is right.
     """
     if host.startswith("-") or (host and files):
-        summary = "--host takes [USER@]HOST, and no files beside it"
+        summary = "--host takes [USER@]HOST, and no files with it"
         raise failure("GC941", summary, hint="gcluster adopt slurm --help", exit_code=Exit.USAGE)
     printed = read_slurm(slurm_texts(files or [], host))
     where = ", ".join(path.name for path in files or []) or host or "this machine"
@@ -161,8 +161,9 @@ def ansible(  # noqa: PLR0917  # typer reads the options from the parameters
 ) -> Exit:
     """Adopt the hosts of an Ansible inventory.
 
-    Groups become pools by their names, unless told; hosts whose role no group says are left out.
-    Scripts and plugins of an inventory are not run, and values of its variables are not shown.
+    Groups become pools by their names, unless an option says otherwise; hosts whose role no group
+    says are left out. Scripts and plugins of an inventory are not run, and values of its variables
+    are not shown.
     """
     found = ansible_inventory(inventory)
     roles = dict.fromkeys(controller or (), "controller") | dict.fromkeys(login or (), "login")

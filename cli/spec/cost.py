@@ -86,7 +86,7 @@ def _share(text: str) -> float:
 
 
 def _refuse(wrong: list[Loaded], notes: "tuple[Diagnostic, ...]", fmt: Format) -> Exit:
-    """Tell what is wrong with the specs: as one document, or on standard error."""
+    """Report what is wrong with the specs: as one document, or on standard error."""
     found = [*notes, *(diagnostic for each in wrong for diagnostic in each.diagnostics)]
     if fmt is Format.JSON:
         emit(document({"ok": False, "exit_code": int(Exit.SPEC), "diagnostics": found}))

@@ -81,9 +81,9 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
 ) -> Exit:
     """Write a commented spec to start from, for any provider.
 
-    Alone it asks for provider, machine and number of nodes. A file that exists is never written
-    over. With --ci: pipelines that check and plan on pull requests, apply what was planned behind a
-    gate, and look for drift at night.
+    Without options it prompts for provider, machine and number of nodes. A file that exists is
+    never written over. With --ci: pipelines that check and plan on pull requests, apply what was
+    planned behind a gate, and look for drift at night.
     """
     of_spec: dict[str, object] = {"--provider": provider, "--machine": machine, "--region": region}
     of_pipelines: dict[str, object] = {
@@ -120,7 +120,7 @@ def _refuse(given: dict[str, object], why: str) -> None:
 
 
 def _choice(what: str, known: list[Provider], default: Provider) -> str:
-    """Ask until one of some words is typed."""
+    """Prompt until one of some words is typed."""
     while (
         answer := typer.prompt(f"{what} ({', '.join(known)})", default=default.value)
     ) not in known:
@@ -129,7 +129,7 @@ def _choice(what: str, known: list[Provider], default: Provider) -> str:
 
 
 def _number(what: str, *, default: int, most: int) -> int:
-    """Ask until a number from 1 to `most` is typed."""
+    """Prompt until a number from 1 to `most` is typed."""
     while not 1 <= (answer := int(typer.prompt(what, default=default))) <= most:
         say(f"a number from 1 to {most}")
     return answer

@@ -42,7 +42,7 @@ def command(  # noqa: PLR0917  # typer passes them by name
             metavar="FILE",
             exists=True,
             dir_okay=False,
-            help="Policies; default: policies.yaml beside each spec.",
+            help="Policies; default: policies.yaml next to each spec.",
         ),
     ] = None,
     fix: Annotated[
@@ -88,7 +88,7 @@ def _refuse_what_does_not_go_together(
 
 
 def _apply_fixes(gathered: Gathered, write: bool, *, quiet: bool) -> list[Loaded]:
-    """Fix every spec, tell what changes, and write it where that is asked for."""
+    """Fix every spec, show what changes, and write it where that is requested."""
     from ...schemas.structure.fix.apply import apply_fixes  # noqa: PLC0415  # --fix alone needs it
     from ..render.spec.diff import fixes_text  # noqa: PLC0415  # as above
 

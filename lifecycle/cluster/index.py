@@ -76,7 +76,7 @@ def remembered(state_url: str) -> list[IndexEntry]:
 
 
 def _entries() -> list[IndexEntry]:
-    """Return all that is remembered; a file that can't be read is none: opening writes it again."""
+    """Return all that is recorded; a file that can't be read is none: opening writes it again."""
     found = []
     for path in sorted(_index().glob("*.json")) if _index().is_dir() else ():
         with suppress(FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError):

@@ -1,6 +1,6 @@
 """Compares the sites' lists of resources with the ledger, to find unrecorded ones that cost money.
 
-The record is the ledger and, where a site's resources stand in a stack, that stack. While a cluster
+The record is the ledger and, where a site's resources are in a stack, that stack. While a cluster
 runs, recorded resources are no leftovers; once its removal was begun, all but kept data are.
 """
 

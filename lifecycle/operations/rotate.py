@@ -289,7 +289,7 @@ def rotate_munge(
     if not controllers:
         raise failure("GC908", f"{hosts.cluster} has no controller")
     key = munge_key()
-    _emit(report, f"putting the new key beside the old one on {len(machines)} machines")
+    _emit(report, f"putting the new key next to the old one on {len(machines)} machines")
     left = _stage(session, machines, key)
     _refuse_without(controllers, left, session, machines)
     ready = [host for host in machines if host.name not in left]
@@ -309,7 +309,7 @@ def rotate_munge(
         )
     session.run_many(ready, CLEAN, timeout_s=_LIMIT_S)
     vouch_for_packages(session, controllers, key)
-    _emit(report, "waiting until the controller has heard from every node")
+    _emit(report, "waiting until every node has registered with the controller")
     nodes = [host.name for host in ready if host.is_compute and host.name not in deaf]
     wait_for_answers(service, nodes, Clock())
     left |= deaf

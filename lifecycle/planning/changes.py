@@ -133,7 +133,7 @@ class OptionView(msgspec.Struct, frozen=True, kw_only=True):
     market: str
     zone: str | None
     state: OptionState
-    """stands: nodes are bought on it. next: `up` would try it. after: if that has no capacity.
+    """`stands`: nodes are bought on it. next: `up` would try it. after: if that has no capacity.
     skipped: it would not be tried. refused: it had no capacity in an attempt that is not
     finished."""
     nodes: str

@@ -227,7 +227,7 @@ def _refused(moved: list[str]) -> LifecycleError:
 NOT_HELD: Mapping[str, str] = {
     "Plan.observed_age_s": "it only ages",
     "Plan.job_impact": "jobs come and go; guards that follow from them are held",
-    "Plan.preflight": "asked for beside a plan; up asks again, and refuses by itself",
+    "Plan.preflight": "requested next to a plan; up queries again, and refuses by itself",
     "Plan.kubernetes": "where a bundle lies on one machine; its content is in the steps' digests",
     "StepChange.jobs": "jobs come and go",
     "AccountingPlan.held_back": "names jobs, which come and go; what waits no more is a change",

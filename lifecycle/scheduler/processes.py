@@ -30,7 +30,7 @@ _SESSIONS = frozenset({
 """Programs of a login that does nothing; what is started from it counts by itself."""
 
 # User ids of people: login.defs' UID_MIN and above, except systemd's dynamic users (61184 to 65519,
-# systemd's UIDS-GIDS) and the user nobody (65534). GPU processes of all users count: what
+# systemd's UIDS-GIDS) and the user `nobody` (65534). GPU processes of all users count: what
 # nvidia-smi lists, and the folders of amdkfd, which have the process ids as names.
 LOOK = f"""\
 [ ! -r {NOTICE} ] || {{ printf 'notice '; head -n 1 {NOTICE}; }}

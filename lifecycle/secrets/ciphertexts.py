@@ -145,7 +145,7 @@ def reencrypt(
 
 
 def keys_in_use(store: StateStore, keyring: Keyring) -> dict[int, KeyRecord]:
-    """Return the data keys by number, but those that a `down` forgot down to their own record."""
+    """Return the data keys by number, but those that a `down` dropped down to their own record."""
     records, pending_deletion = keyring.records(), keyring.pending_deletion()
     used = {place.key for place in _stored(store)} if pending_deletion else set()
     return {

@@ -88,7 +88,7 @@ class Keyring:
         return listed.there & listed.forgotten
 
     def forgotten(self) -> set[int]:
-        """Return the numbers of the data keys that a `down` forgot, or began to."""
+        """Return the numbers of the data keys that a `down` dropped, or began to."""
         return self._listed().forgotten
 
     def current(self) -> tuple[int, KeyRecord | None]:

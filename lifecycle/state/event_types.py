@@ -168,8 +168,8 @@ class PurchaseAttempted(msgspec.Struct, frozen=True, kw_only=True, tag="OptionTr
 
 
 BurstStep: TypeAlias = Literal["asked", "made", "refused", "joined", "leaving", "gone"]
-"""asked: about to be requested. made: they exist. refused: nothing is left of the request. joined:
-they take jobs. leaving: about to be removed. gone: nothing is left of them."""
+"""`asked`: about to be requested. made: they exist. refused: nothing is left of the request.
+joined: they take jobs. leaving: about to be removed. gone: nothing is left of them."""
 
 
 class BurstStepped(msgspec.Struct, frozen=True, kw_only=True, tag=True):

@@ -26,7 +26,7 @@ _REASONS = (
     ("SlurmdSpoolDir is full", "disk-full", "slurmd's spool folder is full"),
     ("Node unexpectedly rebooted", "rebooted", "it restarted by itself, so its jobs were lost"),
     ("Kill task failed", "hung-process", "a job's process does not end: a disk or GPU hangs"),
-    ("Duplicate jobid", "started-twice", "a killed slurmctld forgot that a job ran there"),
+    ("Duplicate jobid", "started-twice", "a killed slurmctld lost that a job ran there"),
     ("Low RealMemory", "less-memory", "it has less memory than its machine type: a module failed"),
     ("gres/gpu count", "less-gpus", "it has fewer GPUs than its machine type"),
     ("Prolog error", "prolog", "the prolog failed there, and the job was queued again"),

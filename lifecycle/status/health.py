@@ -242,7 +242,7 @@ def _converged(nodes: tuple[NodeStatus, ...]) -> Condition:
     steps = sum(node.steps_pending for node in nodes)
     silent = [node.name for node in nodes if not node.reachable]
     if silent and not steps:
-        reason = f"{fold(silent)} can't be asked"
+        reason = f"{fold(silent)} can't be queried"
         return Condition(name="Converged", status="unknown", reason=reason)
     return _condition(
         "Converged", steps == 0, f"{steps} steps to run" if steps else "as the spec says"

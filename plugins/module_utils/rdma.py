@@ -83,7 +83,7 @@ def rails(
         chosen.sort(key=natural)
     wrong = [f"there is no device {name}" for name in chosen if name not in found]
     wrong += [
-        f"{name} speaks {found[name].get('link layer')}, not {layer}"
+        f"{name} has link type {found[name].get('link layer')}, not {layer}"
         for name in chosen
         if name in found and name not in of_kind
     ]
@@ -115,7 +115,7 @@ def link_differences(
     if len(chosen) < count and not devices and not wrong:
         chosen, wrong = rails(kind, devices)
     if not chosen:
-        return {}, wrong or [f"no adapter speaks {LINK_LAYERS[kind]}"]
+        return {}, wrong or [f"no adapter has link type {LINK_LAYERS[kind]}"]
     bad = {name: why for name, port in chosen.items() if (why := link_fault(port, gbps))}
     good, least = len(chosen) - len(bad), max(count, 1)
     if devices or good < least:
@@ -165,7 +165,7 @@ def ipoib_address(devices: list[str], network: str) -> tuple[str, str]:
     """
     chosen, wrong = rails("infiniband", devices)
     if not chosen:
-        raise Failed("; ".join(wrong) or "no adapter speaks InfiniBand")
+        raise Failed("; ".join(wrong) or "no adapter's link type is InfiniBand")
     first = next(iter(chosen))
     interface = interface_of(first)
     if not interface:

@@ -8,7 +8,7 @@ module: amd_gpu
 short_description: Load AMD's GPU driver or verify the GPUs
 description:
   - Loads the installed amdgpu driver where another one, or none, runs; never under a job.
-  - With O(state=verified) asks amd-smi how many GPUs there are, which driver they run, whether every pair
+  - With O(state=verified) checks amd-smi how many GPUs there are, which driver they run, whether every pair
     of them is joined over Infinity Fabric (XGMI), and whether their firmware is the same.
 options:
   state:
@@ -46,7 +46,7 @@ changes:
   type: list
   elements: str
 differences:
-  description: Everything that isn't as asked.
+  description: Everything that isn't as requested.
   returned: verification failed
   type: list
   elements: str

@@ -9,7 +9,7 @@ short_description: Configure GPUs in containers (CDI) or verify them
 description:
   - Enables the units that list the GPUs for containers, and adds the vendor's runtime to Docker's settings.
   - Docker is not restarted while a job runs; its other settings stay as they are.
-  - With O(state=verified) asks the toolkit, its units and Docker, not the files that they were given.
+  - With O(state=verified) checks the toolkit, its units and Docker, not the files that they were given.
 options:
   state:
     description:
@@ -57,7 +57,7 @@ changes:
   type: list
   elements: str
 differences:
-  description: Everything that isn't as asked.
+  description: Everything that isn't as requested.
   returned: verification failed
   type: list
   elements: str
@@ -108,7 +108,7 @@ WantedBy=multi-user.target
 """
 CTK = {"nvidia": "nvidia-ctk", "amd": "amd-ctk"}
 VERSION = {"nvidia": "--version", "amd": "version"}
-"""What each is asked for its version: AMD's has a verb, and no such flag (its main.go)."""
+"""How each prints its version: AMD's has a verb, and no such flag (its main.go)."""
 RUNTIMES: dict[str, dict[str, Any]] = {
     "nvidia": {"nvidia": {"path": "nvidia-container-runtime", "args": []}},
     "amd": {"amd": {"path": "amd-container-runtime", "args": []}},

@@ -8,7 +8,7 @@ module: cuda_toolkit
 short_description: Choose the CUDA toolkit or verify it
 description:
   - Makes the alternative C(cuda), and by it C(/usr/local/cuda), lead to one of the installed toolkits.
-  - With O(state=verified) asks the compiler behind C(/usr/local/cuda), the toolkit's own list of what it is
+  - With O(state=verified) checks the compiler behind C(/usr/local/cuda), the toolkit's own list of what it is
     made of, and the driver, which must be new enough to run what the compiler makes.
 options:
   state:
@@ -46,7 +46,7 @@ changes:
   type: list
   elements: str
 differences:
-  description: Everything that isn't as asked.
+  description: Everything that isn't as requested.
   returned: verification failed
   type: list
   elements: str

@@ -7,7 +7,7 @@ DOCUMENTATION = r"""
 module: dcgm_check
 short_description: Verify DCGM's host engine
 description:
-  - Asks the running host engine for its version and for the GPUs that it sees; fails with everything that differs.
+  - Checks the running host engine for its version and for the GPUs that it sees; fails with everything that differs.
 options:
   version:
     description: Version of DCGM, or its branch.
@@ -29,7 +29,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 differences:
-  description: Everything that isn't as asked.
+  description: Everything that isn't as requested.
   returned: failure
   type: list
   elements: str

@@ -163,7 +163,7 @@ def connect(url: str, pem: str = "", path: str = "") -> ssl.SSLSocket:
             " users.ca in the spec has the certificates that do"
         ) from error
     except (ssl.SSLError, OSError) as error:
-        raise Failed(f"{host}:{port} speaks no TLS that is taken here: {error}") from error
+        raise Failed(f"{host}:{port} offers no TLS that is accepted here: {error}") from error
 
 
 def bind(connection: socket.socket, dn: str, password: str) -> None:
@@ -197,7 +197,7 @@ def wait_for_user(name: str, low: int, high: int, seconds: float) -> None:
         here = pwd.getpwnam(name).pw_uid
     except KeyError as error:
         raise Failed(
-            f"SSSD knows {name}, but the node doesn't ask it: see /etc/nsswitch.conf"
+            f"SSSD knows {name}, but the node doesn't use it: see /etc/nsswitch.conf"
         ) from error
     if here != uid:
         raise Failed(f"{name} is a local account with id {here}, and has id {uid} in the directory")

@@ -8,7 +8,7 @@ module: efa
 short_description: Load EFA's kernel module or verify the fabric
 description:
   - Loads the installed module where another one, or none, runs; never under a job.
-  - With O(state=verified) asks libfabric, the kernel and the library cache, not the installer's list alone.
+  - With O(state=verified) checks libfabric, the kernel and the library cache, not the installer's list alone.
 options:
   state:
     description:
@@ -43,7 +43,7 @@ changes:
   type: list
   elements: str
 differences:
-  description: Everything that isn't as asked.
+  description: Everything that isn't as requested.
   returned: verification failed
   type: list
   elements: str

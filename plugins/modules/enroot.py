@@ -9,7 +9,7 @@ short_description: Configure enroot or verify containers of jobs
 description:
   - Makes enroot's folders (C(/etc/tmpfiles.d/gcluster-enroot.conf)), switches on its hooks for Slurm and loads its
     kernel settings. Makes the image in which C(gcluster smoke) runs the nodes' own programs, an empty one.
-  - With O(state=verified) asks Slurm for pyxis' options, the kernel for a namespace as a plain user, and enroot
+  - With O(state=verified) checks Slurm for pyxis' options, the kernel for a namespace as a plain user, and enroot
     for its version.
 options:
   state:
@@ -32,7 +32,7 @@ options:
     elements: path
     default: []
   runs_containers:
-    description: Whether jobs run in containers on this node; elsewhere only pyxis' options are asked for.
+    description: Whether jobs run in containers on this node; elsewhere only pyxis' options are checked.
     type: bool
     default: true
 author: The gcluster authors
@@ -52,7 +52,7 @@ changes:
   type: list
   elements: str
 differences:
-  description: Everything that isn't as asked.
+  description: Everything that isn't as requested.
   returned: verification failed
   type: list
   elements: str

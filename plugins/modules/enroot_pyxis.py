@@ -8,7 +8,7 @@ module: enroot_pyxis
 short_description: Install enroot and build pyxis for the installed Slurm
 description:
   - Installs and holds enroot from packages with known checksums.
-  - Builds pyxis for the headers of Slurm on the node, again when either changes, and beside it the plugin that runs Slurm's
+  - Builds pyxis for the headers of Slurm on the node, again when either changes, and next to it the plugin that runs Slurm's
     task prolog before a task enters its container.
 options:
   enroot:

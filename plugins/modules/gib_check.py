@@ -7,7 +7,7 @@ DOCUMENTATION = r"""
 module: gib_check
 short_description: Verify Google's NCCL plugin gIB
 description:
-  - Asks a login shell for its environment, the loader for the plugin and the kernel for its RDMA links.
+  - Checks a login shell for its environment, the loader for the plugin and the kernel for its RDMA links.
 options:
   version:
     description: Version of the package, or what it begins with.
@@ -33,7 +33,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 differences:
-  description: Everything that isn't as asked.
+  description: Everything that isn't as requested.
   returned: failure
   type: list
   elements: str

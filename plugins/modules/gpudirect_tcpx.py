@@ -9,7 +9,7 @@ short_description: Run GPUDirect-TCPX or TCPXO, or verify it
 description:
   - Fetches the images by digest, installs the NCCL plugin, writes the units and runs the receive daemon.
   - Daemon and plugin are not changed while a job runs.
-  - With O(state=verified) asks Docker for the daemon, and the kernel for NICs and devices.
+  - With O(state=verified) checks Docker for the daemon, and the kernel for NICs and devices.
 options:
   state:
     description:
@@ -60,7 +60,7 @@ changes:
   type: list
   elements: str
 differences:
-  description: Everything that isn't as asked.
+  description: Everything that isn't as requested.
   returned: verification failed
   type: list
   elements: str

@@ -41,7 +41,7 @@ changes:
   type: list
   elements: str
 differences:
-  description: Everything that isn't as asked.
+  description: Everything that isn't as requested.
   returned: verification failed
   type: list
   elements: str
@@ -97,7 +97,7 @@ def is_stale() -> bool:
 
 
 def changes(*, act: bool) -> Iterator[Change]:
-    """Yield what is due. Raises Failed: a job runs that the restart would hurt."""
+    """Yield what is due. Raises Failed: a job runs that the restart would end."""
     if not system_path(CHANNEL).exists():
         yield Change("channel 0", create_channel)
     if not is_active(UNIT):

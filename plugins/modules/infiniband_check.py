@@ -7,11 +7,11 @@ DOCUMENTATION = r"""
 module: infiniband_check
 short_description: Verify a node's InfiniBand
 description:
-  - Asks the ports, the switches that they hang on and the subnet manager; fails with everything that differs.
+  - Checks the ports, the switches that they hang on and the subnet manager; fails with everything that differs.
   - Returns the firmware of each adapter, which no one changes.
 options:
   devices:
-    description: RDMA devices of the rails; empty for all that speak InfiniBand.
+    description: RDMA devices of the rails; empty for all of link type InfiniBand.
     type: list
     elements: str
     default: []
@@ -58,7 +58,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 differences:
-  description: Everything that isn't as asked.
+  description: Everything that isn't as requested.
   returned: failure
   type: list
   elements: str

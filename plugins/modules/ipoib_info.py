@@ -11,7 +11,7 @@ description:
     node's own address.
 options:
   devices:
-    description: RDMA devices of the rails; empty for all that speak InfiniBand.
+    description: RDMA devices of the rails; empty for all of link type InfiniBand.
     type: list
     elements: str
     default: []

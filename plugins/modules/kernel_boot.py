@@ -7,7 +7,7 @@ DOCUMENTATION = r"""
 module: kernel_boot
 short_description: Set the default kernel and its parameters with grubby
 description:
-  - Parameters that an earlier run added and that are no longer asked for are removed; others are left alone.
+  - Parameters that an earlier run added and that are no longer requested are removed; others are left alone.
 author: The gcluster authors
 options:
   release:

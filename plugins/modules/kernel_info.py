@@ -8,7 +8,7 @@ module: kernel_info
 short_description: Return the kernel that a version means, and whether a reboot is due
 description:
   - Returns the release that a version means here, packages that would bring another kernel, and how the kernel
-    that runs differs from what is asked for.
+    that runs differs from what is requested.
 author: The gcluster authors
 options:
   version:
@@ -47,7 +47,7 @@ metapackages:
   elements: str
   sample: [linux-image-generic]
 reboot:
-  description: Why only a reboot brings what is asked for; empty where none is due.
+  description: Why only a reboot brings what is requested; empty where none is due.
   returned: success
   type: str
   sample: "a reboot is due: 6.8.0-87-generic runs, not 6.8.0-90"

@@ -8,7 +8,7 @@ module: kubernetes_join_token
 short_description: Create the credentials with which a host joins
 description:
   - Makes a token of 15 minutes. For a control plane the certificates are uploaded too.
-  - A Node of that name which an earlier machine left is deleted. kubeadm refuses to join beside one
+  - A Node of that name which an earlier machine left is deleted. kubeadm refuses to join next to one
     that was ready a moment ago.
   - What is returned is secret, so the task needs C(no_log). Only the certificates' key is kept, on a memory
     file system, for others who join at the same time.

@@ -7,7 +7,7 @@ DOCUMENTATION = r"""
 module: lustre_mounts
 short_description: Bring LNet and the Lustre mounts up, or verify them
 description:
-  - Verification asks the running modules, LNet and servers, not the files just written.
+  - Verification checks the running modules, LNet and servers, not the files just written.
   - A Lustre server that is away leaves processes waiting in the kernel, which no signal ends. Every call
     has a time limit, after which it is left behind.
 author: The gcluster authors

@@ -9,8 +9,8 @@ short_description: Format, mount and check the Lustre targets of this host
 description:
   - The first host has the MGS with MDT0000 and all other MDTs, every one has its OSTs.
   - A device is formatted only where all of this is so. O(format) is set, it is named by /dev/disk/by-id, it
-    is a disk of its own that nobody uses, blkid and wipefs find nothing on it, and its beginning, end and
-    samples between are zeros. mkfs.lustre is never told to format again.
+    is a disk of its own that is not in use, blkid and wipefs find nothing on it, and its beginning, end and
+    samples between are zeros. mkfs.lustre never formats again.
 author: The gcluster authors
 options:
   servers:

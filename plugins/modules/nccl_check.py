@@ -7,7 +7,7 @@ DOCUMENTATION = r"""
 module: nccl_check
 short_description: Verify NCCL or RCCL
 description:
-  - Asks the loader which library programs get, and the node's job environment for the settings that jobs get.
+  - Checks the loader which library programs get, and the node's job environment for the settings that jobs get.
   - Where no job runs here and the tests are built, they reduce over all GPUs of the node. Every number must be
     right, and the library says its version while it runs.
 options:
@@ -49,7 +49,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 differences:
-  description: Everything that isn't as asked.
+  description: Everything that isn't as requested.
   returned: failure
   type: list
   elements: str

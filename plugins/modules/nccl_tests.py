@@ -28,7 +28,7 @@ options:
     type: str
     required: true
   headers:
-    description: Folder of MPI's headers, where its compiler has to be told.
+    description: Folder of MPI's headers, where its compiler needs it.
     type: str
     default: ""
   make:

@@ -8,8 +8,8 @@ module: nfs_mounts
 short_description: Mount NFS through systemd's mount units, and check mounts and exports
 description:
   - A mount whose options changed is mounted again only when nothing uses it.
-  - Units that are no longer asked for are unmounted and removed, lazily never.
-  - Verification asks what is mounted and served, and whether it answers within some seconds.
+  - Units that are no longer requested are unmounted and removed, lazily never.
+  - Verification checks what is mounted and served, and whether it answers within some seconds.
 author: The gcluster authors
 options:
   host:
@@ -196,7 +196,7 @@ def mount_one(unit: str, mount: Mount, expected: Expected, *, act: bool) -> Iter
     else:
         raise Failed(f"{mount['path']} can't be mounted: {why}")
     if text != texts[0]:
-        yield f"{mount['path']}: its server speaks NFS {OLDER} and not 4.2"
+        yield f"{mount['path']}: its server supports NFS {OLDER} and not 4.2"
 
 
 def mount_all(expected: Expected, *, act: bool) -> Iterator[str]:
@@ -205,7 +205,7 @@ def mount_all(expected: Expected, *, act: bool) -> Iterator[str]:
         yield f"unmounted: {path.name}"
         if act and run("systemctl", "disable", "--now", path.name, timeout_s=SLOW_S)[0]:
             raise Failed(
-                f"{path.name} is no longer asked for and in use: drain the node, then run up again"
+                f"{path.name} is no longer requested and in use: drain the node, then run up again"
             )
         if act:
             path.unlink()
@@ -243,7 +243,7 @@ def mount_differences(expected: Expected) -> Iterator[str]:
             key = option.partition("=")[0]
             if (key in SHOWN or option in {"hard", "soft", "ro", "rw"}) and option not in shown:
                 now = next((o for o in shown if o.partition("=")[0] == key), "not so")
-                yield f"{path} was asked for with {option} and is {now}"
+                yield f"{path} was requested with {option} and is {now}"
 
 
 def _unit_text(path: str) -> str:
@@ -272,7 +272,7 @@ def export_differences(expected: Expected) -> Iterator[str]:
         yield silent
     versions = PROC / "fs/nfsd/versions"
     if not versions.exists() or "+4.2" not in versions.read_text().split():
-        yield "the kernel's NFS server doesn't speak 4.2"
+        yield "the kernel's NFS server doesn't support 4.2"
     now = served()
     for export in expected["exports"]:
         for client in export.get("clients", []):

@@ -12,7 +12,7 @@ description:
   - Daemons that hold the driver are stopped for it and started again, whether or not it worked.
   - Nothing is changed while a job or any other process uses a GPU.
   - What only a reboot of the node brings is returned in RV(reboot) and is no failure.
-  - With O(state=verified) asks the driver that runs, not the packages.
+  - With O(state=verified) checks the driver that runs, not the packages.
 options:
   state:
     description:
@@ -59,7 +59,7 @@ options:
   fabric:
     description:
       - Whether GPUs have to be a part of an NVLink fabric, however it is managed.
-      - V(reported) lets one pass that says nothing of it (A100), V(none) asks none.
+      - V(reported) lets one pass that says nothing of it (A100), V(none) requires none.
     type: str
     choices: [required, reported, none]
     default: none
@@ -96,7 +96,7 @@ reboot:
   returned: state is present
   type: str
 differences:
-  description: Everything that isn't as asked.
+  description: Everything that isn't as requested.
   returned: verification failed
   type: list
   elements: str

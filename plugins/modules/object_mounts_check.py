@@ -7,7 +7,7 @@ DOCUMENTATION = r"""
 module: object_mounts_check
 short_description: Check the buckets that are mounted on a host
 description:
-  - Each unit runs, is mounted by FUSE, read-only or not as asked, and lists its objects in time, and no key is in
+  - Each unit runs, is mounted by FUSE, read-only or not as requested, and lists its objects in time, and no key is in
     the unit, because nodes use their own identity.
 author: The gcluster authors
 options:

@@ -39,7 +39,7 @@ options:
     type: bool
     default: false
   hint:
-    description: How to ask for an older version; part of the message of a refusal.
+    description: How to request an older version; part of the message of a refusal.
     type: str
     default: ""
 attributes:

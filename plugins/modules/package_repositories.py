@@ -10,7 +10,7 @@ description:
   - Tries each new repository apart, and only what answers with a good signature by the pinned key is put in
     place. A wrong key, a mirror that is away or a bad signature leave the package manager as it was.
   - Entries for the same repository in other files of apt are turned off, whatever key they trust, since two entries with
-    different keys stop apt; they come back when the repository is no longer asked for.
+    different keys stop apt; they come back when the repository is no longer requested.
 author: The gcluster authors
 options:
   repositories:

@@ -8,7 +8,7 @@ module: roce
 short_description: Configure RoCE's interfaces or verify them
 description:
   - Sets DSCP, lossless priority (PFC), congestion notification (ECN), MTU, rings and pause of each rail's interface.
-  - With O(state=verified) asks the adapters, and looks for the index of the RoCE v2 GID, which must be one on
+  - With O(state=verified) checks the adapters, and looks for the index of the RoCE v2 GID, which must be one on
     all rails because NCCL takes one for all.
 options:
   state:
@@ -19,7 +19,7 @@ options:
     choices: [present, verified]
     default: present
   devices:
-    description: RDMA devices of the rails; empty for all that speak RoCE at the rate.
+    description: RDMA devices of the rails; empty for all of link type Ethernet at the rate.
     type: list
     elements: str
     default: []
@@ -89,7 +89,7 @@ changes:
   type: list
   elements: str
 differences:
-  description: Everything that isn't as asked.
+  description: Everything that isn't as requested.
   returned: verification failed
   type: list
   elements: str
@@ -139,7 +139,7 @@ def changes(requested: dict[str, Any], *, act: bool) -> list[Change]:
     if not requested["devices"] and not requested["gbps"]:
         raise Failed("which adapters carry RoCE isn't known: write devices under rdma of the pool")
     if wrong or not chosen:
-        raise Failed("; ".join(wrong) or "no adapter speaks RoCE")
+        raise Failed("; ".join(wrong) or "no adapter's link type is Ethernet (RoCE)")
     for device in chosen if act and requested["managed"] else ():
         spread_interrupts(interface_of(device))
     return [

@@ -121,7 +121,7 @@ def node_problem(node: str) -> str:
     """Return why the controller gives this node no jobs."""
     code, output = run("scontrol", "--oneliner", "show", "node", node)
     if code:
-        return f"the controller doesn't tell about the node {node}: {output}"
+        return f"the controller doesn't report the node {node}: {output}"
     state, reason = word_of("State", output), after("Reason", output)
     if re.search("DOWN|DRAIN|INVAL|FAIL", state):
         if reason.startswith(OWN_DRAIN) and not re.search("DOWN|INVAL|FAIL", state):

@@ -9,7 +9,7 @@ short_description: Download the packages of Slurm that the cluster has built
 description:
   - Waits until the mirror has packages for the distribution and architecture of this node, and takes them.
   - The list of their checksums must carry a code (HMAC) made with the cluster's MUNGE key, and each file its checksum.
-  - A build that failed is told in its own words.
+  - A build that failed is reported with its own output.
 author: The gcluster authors
 options:
   mirror:

@@ -17,7 +17,7 @@ options:
     type: int
     default: 10
 attributes:
-  check_mode: {support: full, description: Asks for no reconfiguration.}
+  check_mode: {support: full, description: Requests no reconfiguration.}
 """
 
 EXAMPLES = r"""

@@ -7,7 +7,7 @@ DOCUMENTATION = r"""
 module: slurmdbd_cluster
 short_description: Register a cluster in slurmdbd
 description:
-  - A controller that asks for the database and isn't known there ends, so this comes before any controller is told
+  - A controller that uses the database and isn't known there ends, so this comes before any controller is configured
     of it.
 author: The gcluster authors
 options:

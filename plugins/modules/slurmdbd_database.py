@@ -7,7 +7,7 @@ DOCUMENTATION = r"""
 module: slurmdbd_database
 short_description: Create slurmdbd's database and its user
 description:
-  - Runs beside the database, which lets root in by its socket. Name, user and password are those of slurmdbd.conf.
+  - Runs next to the database, which lets root in by its socket. Name, user and password are those of slurmdbd.conf.
   - The user may come from the given hosts alone.
 author: The gcluster authors
 options:

@@ -51,7 +51,7 @@ changes:
   type: list
   elements: str
 differences:
-  description: Everything that isn't as asked.
+  description: Everything that isn't as requested.
   returned: verification failed
   type: list
   elements: str

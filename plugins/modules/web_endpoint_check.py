@@ -7,7 +7,7 @@ DOCUMENTATION = r"""
 module: web_endpoint_check
 short_description: Check that a Prometheus server answers only those who log in
 description:
-  - Asks the running daemon, by its certificate and its settings, without a login and with one.
+  - Checks the running daemon, by its certificate and its settings, without a login and with one.
 author: The gcluster authors
 options:
   unit:
@@ -29,7 +29,7 @@ options:
     type: str
     required: true
   page:
-    description: What is asked for.
+    description: What is requested.
     type: str
     required: true
   user:

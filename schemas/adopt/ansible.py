@@ -40,7 +40,7 @@ _SERVICES = re.compile(
 )
 """Groups whose hosts serve something else."""
 _KUBERNETES = ("kube", "k8s", "etcd")
-"""How groups of kubespray begin, which DeepOps has beside those of Slurm."""
+"""How groups of kubespray begin, which DeepOps has in addition to those of Slurm."""
 
 
 def adopt_ansible(

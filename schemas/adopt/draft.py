@@ -30,7 +30,7 @@ _HEADS: dict[Kind, str] = {
 
 
 def reasons(table: Iterable[tuple[str, str, Kind]]) -> Why:
-    """Return what says why a setting isn't carried, by the first word that stands in its path.
+    """Return what says why a setting isn't carried, by the first word that is in its path.
 
     Args:
         table: word, why and kind; ".word" is the beginning of a key. The path is written as `words`
@@ -48,7 +48,7 @@ def reasons(table: Iterable[tuple[str, str, Kind]]) -> Why:
 
 
 def spec_text(adopted: Adopted, origin: str) -> str:
-    """Return the spec; what is not carried over stands in comments above it."""
+    """Return the spec; what is not carried over is in comments above it."""
     lines = [f"# Adopted from {_line(origin)}."]
     for kind in ORDER:
         of_kind = [each for each in adopted.not_carried if each.kind == kind]
@@ -157,7 +157,7 @@ class Adopted(msgspec.Struct, frozen=True, kw_only=True):
     machines: tuple[dict[str, Any], ...]
     """Machine types that the catalog lacks: a catalog file of the user's own."""
     not_carried: tuple[NotCarried, ...]
-    """What hurts first stands first."""
+    """What blocks first is first."""
     settings: Settings
 
 
@@ -173,7 +173,7 @@ class Draft:
 
         Args:
             name: of the cluster; made fit where it has to be.
-            origin: what it is adopted from, in words; stands as source of machine types.
+            origin: what it is adopted from, in words; becomes the source of machine types.
             date: when the source was read, as 2026-11-22.
         """
         self.origin = origin
@@ -259,7 +259,7 @@ class Draft:
         )
 
     def machine(self, name: str, sites: list[str], **facts: Any) -> str:
-        """Return a machine type of this name; one that the catalog lacks is written beside it."""
+        """Return a machine type of this name; one that the catalog lacks is written next to it."""
         if name not in load_catalog().machines and name not in self._machines:
             if "cpu" not in facts:
                 built_for = architecture_of(name, sites[0])

@@ -56,7 +56,7 @@ class Inventory(msgspec.Struct, frozen=True):
 
 
 def read_inventory(data: Mapping[str, Any]) -> Inventory:
-    """Read one. Raises NothingToAdopt: no host stands in a group."""
+    """Read one. Raises NothingToAdopt: no host is in a group."""
     found = {k: v for k, v in data.items() if k not in _NO_GROUPS and isinstance(v, dict)}
     groups = {group: [str(h) for h in each.get("hosts") or []] for group, each in found.items()}
     above: dict[str, list[str]] = {group: [] for group in groups}

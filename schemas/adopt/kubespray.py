@@ -58,7 +58,7 @@ def adopt_kubespray(inventory: Mapping[str, Any], *, name: str, origin: str, dat
         date: when it was read.
 
     Raises:
-        NothingToAdopt: no control plane, or no node stands in it.
+        NothingToAdopt: it has no control plane, or no node.
     """
     read = read_inventory(inventory)
     if not is_kubernetes(read):

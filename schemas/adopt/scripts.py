@@ -1,4 +1,4 @@
-"""Scripts that a source runs on its nodes: roles of gcluster stand for some, others are hooks."""
+"""Scripts that a source runs on its nodes: roles of gcluster replace some, others are hooks."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Scripts:
         self._known = next(each.scripts for each in _tools() if each.tool == tool)
 
     def own_way(self, name: str) -> str:
-        """Return which role stands for a published script, or "" where none does."""
+        """Return which role replaces a published script, or "" where none does."""
         for known in self._known:
             if re.search(f"(?:^|/)(?:{known.name})$", name):
                 return f"{known.why} (a published script by its name)"

@@ -14,7 +14,7 @@ Kind: TypeAlias = Literal["unfinished", "guess", "lost", "replaced"]
 guess: the spec says something that the source doesn't; lost: what it does is not there afterwards;
 replaced: gcluster does it in its own way."""
 ORDER: tuple[Kind, ...] = ("unfinished", "guess", "lost", "replaced")
-"""What hurts first."""
+"""What blocks first."""
 
 _UNRESOLVED = re.compile(
     r"\$\{[^}]*\}|\$\([^)]*\)|\(\(.*?\)\)|\{\{.*?\}\}|^\$[A-Z]\w*$|^<[^<>]+>$|\bPLACEHOLDER_\w+",
@@ -143,7 +143,7 @@ class Source:
         return same
 
     def raw(self, *keys: str) -> str:
-        """Return a text as it stands, variables and all, without marking it; "" where none is."""
+        """Return a text as it is, variables and all, without marking it; "" where none is."""
         value = self._find(keys)
         return value if isinstance(value, str) else ""
 

@@ -1,4 +1,4 @@
-"""The catalog: gcluster's own files, each read when something in it is asked for, and a user's."""
+"""The catalog: gcluster's own files, each read when something in it is needed, and a user's."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Entries(Mapping[str, _Entry], Generic[_Entry]):
     """Entries by name. gcluster's own are one a file, named after it, and read on first use."""
 
     def __init__(self, kind: str, over: Mapping[str, _Entry]) -> None:
-        """Know the names under the folder `kind`; entries of `over` stand before them."""
+        """Know the names under the folder `kind`; entries of `over` precede them."""
         self._kind = kind
         self._over = over
 
@@ -136,7 +136,7 @@ def load_catalog(
     Args:
         extra: more files; an entry of the same kind and name replaces the earlier one.
         contents: what was in such files, by a name for errors, where it is at hand already. A
-            state may keep them from a version that didn't ask for a machine's processor.
+            state may keep them from a version that didn't require a machine's processor.
 
     Raises:
         CatalogError: a file of the user's can't be read or is wrong.
@@ -156,7 +156,7 @@ def load_catalog(
 
 @lru_cache(maxsize=8)
 def _own_files(kind: str) -> Mapping[str, Path]:
-    """Return the files of a kind by the name of their entry; machines stand in folders."""
+    """Return the files of a kind by the name of their entry; machines are in folders."""
     return {path.name.removesuffix(".yaml"): path for path in (_HERE / kind).rglob("*.yaml")}
 
 

@@ -71,7 +71,7 @@ def offers(catalog: Catalog, wanted: MachineFilter, order: Order | None = None) 
     """Return the machine types that fit.
 
     Args:
-        catalog: where they stand.
+        catalog: has them.
         wanted: what they must be. A region leaves out what is known not to be offered there.
         order: price and name count up, gpus (of a node) and memory (of all GPUs) down; what isn't
             known comes late, and simulated machines last. Default: by place, then by name.

@@ -19,7 +19,8 @@ _FEEDS: tuple[PathTuple, ...] = (
 )
 """What the worst case is drawn from."""
 _CERTAIN = frozenset({"reservation"})
-"""Markets whose stand-in price is their own: reserved capacity is billed at the on-demand rate."""
+"""Markets whose substitute price is their own: reserved capacity is billed at the on-demand
+rate."""
 
 
 class _Rented(NamedTuple):
@@ -91,7 +92,7 @@ def hourly_budget_exceeded(context: CheckContext) -> Iterator[Finding]:
     """Every machine running, each bought the dearest way its pool allows, stays in the budget.
 
     Prices are the catalog's, of machines alone: disks, file systems and traffic come on top. Where
-    the dearest way has no price of its own the on-demand price stands in; if only that makes the
+    the dearest way has no price of its own the on-demand price is used; if only that makes the
     sum too large it is a warning, and `spot_max_usd_per_hour` gives certainty.
     """
     ceiling = context.budget.max_usd_per_hour if context.budget is not None else None
@@ -245,8 +246,8 @@ def idle_shutdown_zero(context: CheckContext) -> Iterator[Finding]:
 def expiry_notice_too_long(context: CheckContext) -> Iterator[Finding]:
     """`notice` is shorter than `expires` and `idle_shutdown`.
 
-    People are told for the whole notice before anything is removed. A notice as long as the time
-    itself begins with the cluster, or with its first idle moment, and tells nothing.
+    Users are warned for the whole notice before anything is removed. A notice as long as the time
+    itself begins with the cluster, or with its first idle moment, and warns of nothing.
     """
     budget = context.budget
     if budget is None or budget.notice is None:

@@ -74,7 +74,7 @@ class CheckContext:
             declared: names written under a key of the root or below ("scheduler.qos"), broken
                 entries included; None: no mapping.
             catalog: gives the machine types; called only when a check needs them.
-            line_of: line of the file that a path of the parts stands on.
+            line_of: line of the file that a path of the parts is on.
         """
         self.name: str | None = parts.get("name")
         self.tags: dict[str, str] = parts.get("tags", {})
@@ -155,7 +155,7 @@ class CheckContext:
 
     @cached_property
     def catalog(self) -> Catalog:
-        """Machine types, fabric classes and providers; read when first asked for."""
+        """Machine types, fabric classes and providers; read when first needed."""
         return self._catalog()
 
     @property

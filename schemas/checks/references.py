@@ -115,7 +115,7 @@ def _storages(context: CheckContext) -> Iterator[Reference]:
 
 @check("GC514", summary="A quality of service is named that is not declared.")
 def unknown_qos(context: CheckContext) -> Iterator[Finding]:
-    """A QOS that a partition, an account or another QOS names stands under `scheduler.qos`."""
+    """A QOS that a partition, an account or another QOS names is under `scheduler.qos`."""
     yield from _unknown(context, _qualities(context), "scheduler.qos", "QOS")
 
 
@@ -141,7 +141,7 @@ def _qualities(context: CheckContext) -> Iterator[Reference]:
 
 @check("GC515", summary="An account is named that is not declared.")
 def unknown_account(context: CheckContext) -> Iterator[Finding]:
-    """An account that a partition, a spill or another account names stands under its `accounts`."""
+    """An account that a partition, a spill or another account names is under its `accounts`."""
     yield from _unknown(context, _accounts(context), "scheduler.accounts", "account")
 
 

@@ -38,7 +38,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     suggestion: str | None = None
     """The right word for the value at `path`, where there is one: short for a Replace."""
     is_secret: bool = False
-    """What stands there may hold a secret: it is never shown."""
+    """What is there may hold a secret: it is never shown."""
     fix: Fix | None = None
     """How a machine fixes it, where that is certain; paths in the coordinates of the parts."""
 
@@ -162,7 +162,7 @@ def _rdma(context: CheckContext) -> bool:
 
 
 def _nvlink_domains(context: CheckContext) -> bool:
-    """Hosts that are named, or pools that say where nodes or GPUs stand."""
+    """Hosts that are named, or pools that say the topology of nodes or GPUs."""
     pools = context.pools.values()
     return any(pool.hosts or pool.nodes_per_block or pool.cpu for pool in pools)
 
@@ -269,7 +269,7 @@ def run_checks(
 
     Args:
         context: the parts to check.
-        document: where things stand.
+        document: has their places.
         file: name for the diagnostics.
         spoilt: paths whose value is unknown; findings that rely on one are left out.
         original: from the parts' paths to the document's.

@@ -32,7 +32,7 @@ def spills(context: CheckContext) -> Iterator[tuple[str, Partition, Spill, Pool]
 
 @check("GC704", summary="A spill goes to a pool that can't take its jobs.")
 def spill_target_not_compute(context: CheckContext) -> Iterator[Finding]:
-    """`spill.to` is a compute pool beside those of the partition."""
+    """`spill.to` is a compute pool other than those of the partition."""
     partitions = context.scheduler.partitions if context.scheduler is not None else {}
     for name, spill in context.spills.items():
         path = spill_path(name, "to")
@@ -55,7 +55,7 @@ def spill_target_not_compute(context: CheckContext) -> Iterator[Finding]:
 
 @check("GC705", summary="A spill goes to nodes with other GPUs.")
 def spill_to_other_gpus(context: CheckContext) -> Iterator[Finding]:
-    """A job that moves finds the GPUs that it asked for: model, number in a node, and memory.
+    """A job that moves finds the GPUs that it requested: model, number in a node, and memory.
 
     A job built for eight H100 a node fails or crawls on others. The target is like one of the
     partition's pools, or has more memory a GPU.

@@ -37,7 +37,7 @@ def state_url_malformed(context: CheckContext) -> Iterator[Finding]:
 def sops_recipients(context: CheckContext) -> Iterator[Finding]:
     """Who can open the data key is said by `file` or by `age`, and by one of them alone.
 
-    `file` names a path beside the spec: the rule of .sops.yaml that fits it decides. `age` lists
+    `file` names a path next to the spec: the rule of .sops.yaml that fits it decides. `age` lists
     recipients.
     """
     secrets = context.secrets

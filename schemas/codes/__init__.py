@@ -1,6 +1,6 @@
 """Every diagnostic code there is or was: what it means, since when, and an example that is tested.
 
-A code never changes its meaning and is never used again for another; `register.yaml` remembers.
+A code never changes its meaning and is never used again for another; `register.yaml` keeps them.
 `python -m gcluster.schemas.codes --write` adds new codes to it and writes docs/diagnostics*.md.
 """
 

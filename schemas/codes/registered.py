@@ -77,7 +77,7 @@ class Text(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read(name: str, kind: type[_T]) -> _T:
-    """Return the typed content of a file beside this module."""
+    """Return the typed content of a file next to this module."""
     return read_data_file(FOLDER / name, kind)
 
 

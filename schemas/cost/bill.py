@@ -1,6 +1,6 @@
 """What a cluster costs, in full: pools, sites, every market, power, and each price's source.
 
-Only the spec and the catalog are asked. A sum names what it lacks; what isn't known is never 0.
+Only the spec and the catalog are read. A sum names what it lacks; what isn't known is never 0.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def power_of(
 
     Args:
         machine: the machine type; None: the pool names none.
-        site: where they stand; its provider's PUE and its region's carbon intensity count.
+        site: where they are; its provider's PUE and its region's carbon intensity count.
         catalog: has both.
         least: machines that are always there.
         count: most machines at once.
@@ -181,7 +181,7 @@ def _lustre(name: str, storage: LustreStorage, site: CloudSite, catalog: Catalog
 
 
 def _offer(storage: LustreStorage, site: CloudSite, catalog: Catalog) -> LustreOffer | None:
-    """Return the kind of file system that the spec asks for."""
+    """Return the kind of file system that the spec requests."""
     facts = catalog.providers.get(site.provider)
     requested = None if storage.throughput is None else storage.throughput.value / _MB
     fitting = [
@@ -236,7 +236,7 @@ class PoolCost(msgspec.Struct, frozen=True, kw_only=True):
     usd_per_month: float | None
     """730 hours of the worst case, with elastic machines running as the budget's utilisation."""
     is_bound: bool
-    """An option's price is unknown and the on-demand price stands in: it costs at most this."""
+    """An option's price is unknown and the on-demand price is used: it costs at most this."""
     purchase_options: tuple[OptionCost, ...]
     """Empty where nothing is rented."""
     watts: float | None
@@ -305,7 +305,7 @@ def utilisation_of(spec: ClusterSpec) -> float:
 
 
 def quote(machine: Machine | None, market: Market, region: str) -> Quote:
-    """Look up what a node costs in a market; the on-demand price may stand in as a bound."""
+    """Look up what a node costs in a market; the on-demand price may be used as a bound."""
     own = None if machine is None else machine.price(market, region)
     if own is not None or machine is None:
         return Quote(own)

@@ -41,7 +41,7 @@ def quota_needs(
     all of it. Quotas that the catalog does not know are left out.
 
     Args:
-        spec: what is asked for.
+        spec: what is requested.
         catalog: which quota a machine counts against.
         there: pool -> machines that exist already; what they take is not needed once more.
     """

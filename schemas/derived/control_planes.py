@@ -81,7 +81,7 @@ def maintenance_window(kubernetes: KubernetesScheduler) -> Maintenance | None:
 
 
 def balanced_site(spec: ClusterSpec) -> str | None:
-    """Return the cloud site whose load balancer stands before the API servers; None: none does."""
+    """Return the cloud site whose load balancer is in front of the API servers; None: none does."""
     kubernetes = spec.scheduler
     if not isinstance(kubernetes, KubernetesScheduler) or kubernetes.virtual_address is not None:
         return None
@@ -133,9 +133,9 @@ def managed_release(spec: ClusterSpec, catalog: Catalog) -> str:
 
 
 def provisioning_class(kubernetes: KubernetesScheduler, pool: Pool) -> str | None:
-    """Return the class of ProvisioningRequests by which Kueue asks for all nodes of a job at once.
+    """Return the class of ProvisioningRequests by which Kueue requests all nodes of a job at once.
 
-    None: it doesn't ask for those of this pool. GKE calls it flex-start with queued provisioning
+    None: it doesn't request those of this pool. GKE calls it flex-start with queued provisioning
     (cloud.google.com/kubernetes-engine/docs/how-to/provisioningrequest); EKS' autoscaler is the
     project's own (kubernetes/autoscaler, FAQ, "How can I use ProvisioningRequest to run batch
     workloads?"; both read 2026-11).

@@ -17,7 +17,7 @@ NICs), and neither is ever more than what NVLink reaches inside one node, which 
 
 On one node no NIC takes part, and the second term is dropped. On two nodes with 8 NICs of 400 Gb/s
 (B = 400) it is 750 and NVLink is the limit; on more it is 400. A floor taken from two nodes
-would fail a healthy cluster of 64. The factors stand with their calibration in
+would fail a healthy cluster of 64. The factors are with their calibration in
 catalog/fabrics/*.yaml; a class without any has no floor. Where no AllReduce of a class is published
 (`basis: links`) the ceiling is the ring's on two nodes too, and the reason says so.
 """
@@ -42,7 +42,7 @@ class FloorFigure(msgspec.Struct, frozen=True, kw_only=True):
     """A floor, or why there is none."""
 
     gbytes_per_s: float | None
-    """Least bus bandwidth in GB/s; None: none is asked."""
+    """Least bus bandwidth in GB/s; None: none is required."""
     reason: str
     """What it is made of: "0.85 of 480 GB/s (NVLink), infiniband-ndr, 2 nodes"; or why none."""
 
@@ -88,7 +88,7 @@ def nic_ceiling_gbytes_per_s(bandwidth: float, nodes: int, gpus_per_node: int) -
 
 
 def allreduce_floor(spec: ClusterSpec, catalog: Catalog, nodes: Mapping[str, int]) -> FloorFigure:
-    """Return what `smoke.allreduce.floor` asks of one AllReduce.
+    """Return what `smoke.allreduce.floor` requires of one AllReduce.
 
     Args:
         spec: a spec that passed its checks.

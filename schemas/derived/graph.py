@@ -8,7 +8,7 @@ from ..spec import Account
 
 
 class AccountTree:
-    """The accounts of a spec by their parents, read once and asked for many of them."""
+    """The accounts of a spec by their parents, read once and queried for many of them."""
 
     def __init__(self, accounts: Mapping[str, Account]) -> None:
         """Take all accounts of the spec; a parent that isn't among them is no parent."""

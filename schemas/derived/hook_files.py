@@ -1,4 +1,4 @@
-"""Files of hooks beside a spec, and the spec with them read: nothing else is needed then."""
+"""Files of hooks next to a spec, and the spec with them read: nothing else is needed then."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def with_hooks(
         document: the text.
         folder: where the paths of files start.
         spec: name of the spec's file, for diagnostics.
-        check: also look at what stands in the spec itself; what was applied was looked at then.
+        check: also look at what is in the spec itself; what was applied was looked at then.
     """
     hooks: dict[str, ClusterHook] = dict(structured.parts["hooks"])
     found: list[Diagnostic] = []
@@ -99,7 +99,7 @@ def _refuse_several(hook: ClusterHook) -> None:
 
 
 def _read(hook: ClusterHook, path: Path) -> dict[str, str | dict[str, str]]:
-    """Return the fields that stand for a hook's path."""
+    """Return the fields that replace a hook's path."""
     if not isinstance(hook, RoleHook):
         text = _text(path, hook.path or "")
         _refuse_program(text, hook.sha256)
@@ -155,7 +155,7 @@ def _role_files(root: Path) -> Iterator[tuple[str, str]]:
 
 
 def content_text(content: bytes) -> str:
-    """Return a file's content as it stands in a spec."""
+    """Return a file's content as it is in a spec."""
     try:
         text = content.decode()
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""Lists of hosts in files beside a spec, and the spec with its lists read."""
+"""Lists of hosts in files next to a spec, and the spec with its lists read."""
 
 from __future__ import annotations
 

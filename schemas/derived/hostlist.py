@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from itertools import product
 
 MAX_HOSTS = 100_000
-"""Most names one text may stand for: far above any cluster, far below what fills a memory."""
+"""Most names one text may expand to: far above any cluster, far below what fills a memory."""
 
 _MAX_DIGITS = 18
 _PLAIN = re.compile(r"[A-Za-z0-9._:][A-Za-z0-9._:-]*")
@@ -25,7 +25,7 @@ def host_word(pool: str) -> str:
 
 
 def host_stem(pool: str) -> str:
-    """Return what stands before the number of a pool's machines; after a digit comes a hyphen."""
+    """Return what precedes the number of a pool's machines; after a digit comes a hyphen."""
     word = host_word(pool)
     return f"{word}-" if word[-1].isdigit() else word
 
@@ -35,14 +35,14 @@ class HostlistError(ValueError):
 
 
 def expand(text: str) -> list[str]:
-    """Return the names that a host range stands for, in the order they are written.
+    """Return the names that a host range expands to, in the order they are written.
 
     Args:
         text: comma-separated names; each may hold number ranges in brackets:
             "gpu[001-064]", "rack[1-2]n[01-16,20]", "a,b[1-3]", "10.0.1.[1-64]".
 
     Raises:
-        HostlistError: the text is empty or malformed, or stands for more than MAX_HOSTS names.
+        HostlistError: the text is empty or malformed, or expands to more than MAX_HOSTS names.
     """
     if _PLAIN.fullmatch(text):
         return [text]
@@ -54,7 +54,7 @@ def expand(text: str) -> list[str]:
             dimensions.append(_numbers(part, item) if in_brackets else [part])
             size *= len(dimensions[-1])
             if len(names) + size > MAX_HOSTS:
-                raise HostlistError(f"{_quote(text)} stands for more than {MAX_HOSTS:,} hosts")
+                raise HostlistError(f"{_quote(text)} expands to more than {MAX_HOSTS:,} hosts")
         names.extend(map("".join, product(*dimensions)))
     return names
 
@@ -184,7 +184,7 @@ def _numbers(content: str, item: str) -> list[str]:
             raise HostlistError(f"a number in {_quote(item)} has more than {_MAX_DIGITS} digits")
         numbers.extend(_range(first, last, item) if dash else [first])
         if len(numbers) > MAX_HOSTS:
-            raise HostlistError(f"{_quote(item)} stands for more than {MAX_HOSTS:,} hosts")
+            raise HostlistError(f"{_quote(item)} expands to more than {MAX_HOSTS:,} hosts")
     return numbers
 
 
@@ -201,7 +201,7 @@ def _range(first: str, last: str, item: str) -> list[str]:
             f"write {first.zfill(len(last))}-{last.zfill(width)} or {low}-{high}"
         )
     if high - low >= MAX_HOSTS:
-        raise HostlistError(f"{_quote(item)} stands for more than {MAX_HOSTS:,} hosts")
+        raise HostlistError(f"{_quote(item)} expands to more than {MAX_HOSTS:,} hosts")
     return [str(number).zfill(width) for number in range(low, high + 1)]
 
 

@@ -35,7 +35,7 @@ class Routes:
         return self._latency.get(frozenset((one, other)))
 
     def _top(self, site: str) -> str:
-        """Return what stands for all sites that are joined with this one."""
+        """Return what represents all sites that are joined with this one."""
         above = self._above.setdefault(site, site)
         while above != site:
             self._above[site] = self._above[above]  # halves the way for the next call

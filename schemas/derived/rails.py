@@ -1,7 +1,8 @@
 """The machine type of a pool with the adapters that its fabric class runs on there.
 
 A board's adapters are its server's, so the catalog doesn't know them: the pool says how many rails
-there are and how fast. And one adapter speaks InfiniBand or Ethernet, as its ports are set.
+there are and how fast. And one adapter has InfiniBand or Ethernet as link type, as its ports are
+set.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from ..catalog.model.machine import NicKind
 from ..spec import Pool
 
 EITHER: frozenset[NicKind] = frozenset({"infiniband", "roce"})
-"""What the same adapters may speak (ConnectX with VPI)."""
+"""Link types of the same adapters (ConnectX with VPI)."""
 
 
 def machine_in_pool(machine: Machine | None, pool: Pool, fabric: Fabric | None) -> Machine | None:

@@ -1,6 +1,6 @@
 """A `state:` URL taken apart: the one reading of it, translated for each library that opens it.
 
-What stands behind "?" is written as the Go CDK names it, since Pulumi takes it as it is.
+What follows "?" is written as the Go CDK names it, since Pulumi takes it as it is.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ OPTIONS: dict[StateScheme, tuple[str, ...]] = {
     "gs": (),
     "azblob": ("domain", "protocol", "localemu"),
 }
-"""What may stand behind "?": names of the Go CDK (s3blob, gcsblob, azureblob; November 2026).
+"""What may follow "?": names of the Go CDK (s3blob, gcsblob, azureblob; November 2026).
 A store in place of Google's own is named by STORAGE_EMULATOR_HOST, as in Google's libraries."""
 _HOST = r"([A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:]+\])(:[0-9]{1,5})?"
 _FORMS = {
@@ -58,7 +58,7 @@ class StateUrl(msgspec.Struct, frozen=True, kw_only=True):
     account: str = ""
     """Azure's storage account."""
     path: str = ""
-    """Of a directory its absolute path; else what stands before all keys, without slashes."""
+    """Of a directory its absolute path; else what precedes all keys, without slashes."""
     options: dict[str, str] = {}
 
     @property
@@ -79,7 +79,7 @@ def parse_state_url(url: str) -> StateUrl:
             "write file:///PATH, s3://BUCKET, gs://BUCKET or azblob://ACCOUNT/CONTAINER"
         )
     if scheme == "file":
-        # A path stands there as it is: "?" and "%" are characters like others.
+        # A path is there as it is: "?" and "%" are characters like others.
         if not re.fullmatch(r"/[^/].*", rest, re.DOTALL):
             raise ValueError(f"write {EXAMPLES['file']}")
         return StateUrl(scheme="file", path=rest.rstrip("/"))

@@ -45,7 +45,7 @@ class Mounts:
         self._origins: dict[str, str] = {}
 
     def home(self, name: str) -> str | None:
-        """Return the site that a storage stands at; None where nothing says."""
+        """Return the site that a storage is at; None where nothing says."""
         storage = self._storage[name]
         server = self.server(name)
         if storage.site is None and server is not None:

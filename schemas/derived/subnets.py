@@ -29,7 +29,7 @@ class Subnet(NamedTuple):
     """compute, public, storage, egress, control-plane."""
     network: IPv4Network
     zone: str | None = None
-    """The zone that it stands in, where it stands in one; None: the region, or the cloud's own."""
+    """The zone that it is in, where it is in one; None: the region, or the cloud's own."""
 
 
 class TooSmallError(ValueError):
@@ -50,7 +50,7 @@ def divide(
         provider: of the site.
         network: of the site.
         longest: prefix of the smallest subnet that the provider makes.
-        zones: that need a subnet where the provider's subnets stand in zones, the site's own first.
+        zones: that need a subnet where the provider's subnets are in zones, the site's own first.
         managed: whether the provider's own control plane needs a part.
 
     Raises:
@@ -148,7 +148,7 @@ def _aws(
 
 
 def _first_slot(zone: str) -> int:
-    """Return the slot that a zone asks for: 4 for use1-az4, those of Local Zones above."""
+    """Return the slot of a zone: 4 for use1-az4, those of Local Zones above."""
     number = re.search(r"-az([0-9]+)$", zone)
     is_local = zone.count("-") > 1
     return (int(number[1]) if number else 0) + (_LOCAL_ZONE if is_local else 0)

@@ -107,7 +107,7 @@ def gather(names: Sequence[str], read_stdin: Callable[[], bytes]) -> Gathered:
 
     Args:
         names: paths of files, of folders (all specs below them), or "-" for standard input.
-        read_stdin: gives what stands there.
+        read_stdin: gives its text.
     """
     loaded: list[Loaded] = []
     notes: list[Diagnostic] = []
@@ -138,7 +138,7 @@ def check(
 
     Args:
         gathered: the specs.
-        policies: the file of policies; default: policies.yaml beside each spec, if it is there.
+        policies: the file of policies; default: policies.yaml next to each spec, if it is there.
         today: the day, in UTC; None: no spec is too old.
         more: says what else is wrong with a spec without errors.
     """

@@ -35,7 +35,7 @@ class _Clash(NamedTuple):
 def check_fleet(loaded: Sequence[Loaded]) -> list[Diagnostic]:
     """Return what clashes between the clusters of several specs, in file order.
 
-    Each finding stands in the later file (in the order given) and names the earlier one. About
+    Each finding is in the later file (in the order given) and names the earlier one. About
     as much work as there are hosts and networks.
     """
     members = [Member(each) for each in loaded]
@@ -53,14 +53,14 @@ def check_fleet(loaded: Sequence[Loaded]) -> list[Diagnostic]:
 def same_clusters(members: Sequence[Member]) -> dict[int, Member]:
     """Return which members, by index, describe a cluster that an earlier file describes.
 
-    They have one name and one state: written, or beside specs of one folder.
+    They have one name and one state: written, or next to specs of one folder.
     """
     first: dict[tuple[str, str], Member] = {}
     again: dict[int, Member] = {}
     for index, member in enumerate(members):
         if member.name is None:
             continue
-        where = member.state or f"beside the spec in {PurePath(member.file).parent}"
+        where = member.state or f"next to the spec in {PurePath(member.file).parent}"
         earlier = first.setdefault((member.name, where), member)
         if earlier is not member:
             again[index] = earlier
@@ -103,7 +103,7 @@ def states_given_twice(members: Sequence[Member]) -> Iterator[Diagnostic]:
                 file=member.file,
                 span=member.span(("state",)),
                 hint="give each cluster a place of its own, or leave state out: "
-                "it is then kept beside the spec",
+                "it is then kept next to the spec",
             )
 
 

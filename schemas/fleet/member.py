@@ -56,7 +56,7 @@ class Member:
         self._holders = {path[:length] for path in spoilt for length in range(1, len(path))}
 
     def span(self, path: PathTuple) -> Span | None:
-        """Return where the value at `path` stands."""
+        """Return the place of the value at `path`."""
         return self._document.locate(path) if self._document is not None else None
 
     def place(self, path: PathTuple) -> str:
@@ -71,7 +71,7 @@ class Member:
 
     @cached_property
     def state(self) -> str | None:
-        """Where its state is kept, as a URL without trailing slashes; None: beside the spec."""
+        """Where its state is kept, as a URL without trailing slashes; None: next to the spec."""
         written = self._text("state")
         return None if written is None else written.rstrip("/")
 

@@ -61,7 +61,7 @@ def load_fleet(content: bytes, *, file: str, clusters: Collection[str]) -> Loade
     Args:
         content: its bytes.
         file: how diagnostics call it.
-        clusters: names of the clusters whose specs stand beside it.
+        clusters: names of the clusters whose specs are next to it.
     """
     text = decode(content, file=file)
     if isinstance(text, Diagnostic):
@@ -137,7 +137,7 @@ class _Ranges:
     """Networks seen so far; finds one that overlaps in a step per bit of the prefix.
 
     Two ranges overlap when one holds the other: so it is enough to know the ranges themselves,
-    and for each range that could be asked for the first one inside it.
+    and for each range that could be queried the first one inside it.
     """
 
     def __init__(self) -> None:
@@ -145,7 +145,7 @@ class _Ranges:
         self._inside: dict[_Prefix, _Made] = {}
 
     def add(self, made: _Made) -> None:
-        """Remember a network; of equal ones the first is kept."""
+        """Record a network; of equal ones the first is kept."""
         prefixes = _prefixes(made.range)
         self._exact.setdefault(prefixes[0], made)
         for prefix in prefixes:
@@ -163,7 +163,7 @@ class _Ranges:
 def overlapping_networks(members: Sequence[Member]) -> Iterator[Diagnostic]:
     """Yield a finding for every network that overlaps one of an earlier cluster.
 
-    One finding a network: where it must be routed together with one, that is the one told.
+    One finding a network: where it must be routed together with one, that is the one reported.
     Networks of two bare-metal sites were there before the clusters and may be one and the same.
     """
     seen = _Seen()
@@ -186,13 +186,13 @@ class _Seen:
         self._ranges: dict[tuple[str, bool], _Ranges] = {}
 
     def add(self, made: _Made) -> None:
-        """Remember a network."""
+        """Record a network."""
         for group in ("", *_groups(made)):
             key = (group, _is_bare_metal(made))
             self._ranges.setdefault(key, _Ranges()).add(made)
 
     def finding(self, made: _Made) -> Iterator[Diagnostic]:
-        """Yield what is said about a network, if it overlaps one that was remembered."""
+        """Yield what is said about a network, if it overlaps one that was recorded."""
         kinds = (False,) if _is_bare_metal(made) else (False, True)
         for group in (*_groups(made), ""):
             for kind in kinds:

@@ -1,4 +1,4 @@
-"""Policies: rules of an organisation as data beside the spec, in CEL.
+"""Policies: rules of an organisation as data next to the spec, in CEL.
 
 Nothing is imported until it is known that there is a policies file: most specs have none.
 """
@@ -22,7 +22,7 @@ _NAMES = ("policies.yaml", "policies.yml")
 
 
 def find_policies(spec_file: Path) -> Path | None:
-    """Return the policies file beside a spec, or None; it is not opened.
+    """Return the policies file next to a spec, or None; it is not opened.
 
     Whatever carries the name counts, so that an unreadable file is reported and not passed by.
     """

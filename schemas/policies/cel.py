@@ -237,7 +237,7 @@ class _TypedEnvironment:
 
 
 _TYPES: dict[frozenset[str], _TypedEnvironment] = {}
-"""By the names of the variables, which tell what they are of: see `facts.shapes`."""
+"""By the names of the variables, which show what they are of: see `facts.shapes`."""
 
 
 def _add_entry(message: descriptor_pb2.DescriptorProto, key: str, inner: str) -> str:
@@ -257,7 +257,7 @@ def _unknown(summary: str, name: str, offset: int, options: tuple[str, ...]) -> 
 
 
 def _unknown_field(text: str, offset: int, field: str, options: tuple[str, ...]) -> CompileProblem:
-    """Return the problem of a field that is not there; the library tells its dot's place, or less.
+    """Return the problem of a field that is not there; the library reports its dot or less.
 
     Args:
         text: the expression.

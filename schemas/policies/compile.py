@@ -70,7 +70,7 @@ class Template(msgspec.Struct, frozen=True):
     parts: tuple[str | Expression, ...]
 
     def text(self, variables: Mapping[str, Any]) -> str:
-        """Return the message for one item, on one line; "?" stands for what has no value."""
+        """Return the message for one item, on one line; "?" is shown for what has no value."""
         messages = [
             part if isinstance(part, str) else _value_text(part, variables) for part in self.parts
         ]
@@ -100,11 +100,11 @@ def written(value: Any) -> str:
 
 
 class CompiledPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """A policy that can be asked."""
+    """A policy that can be evaluated."""
 
     policy: Policy
     line: int
-    """Where it stands in its file."""
+    """Its place in its file."""
     rule: Expression
     when: Expression | None
     message: Template
@@ -121,7 +121,7 @@ class Compiler:
         self._lines: dict[str, int] = {}
 
     def compile(self, policy: Policy, path: PathTuple) -> CompiledPolicy | None:
-        """Compile one policy that stands at `path`; None when something of it is wrong."""
+        """Compile one policy at `path`; None when something of it is wrong."""
         before = len(self.diagnostics)
         line = self._unique(policy.name, path)
         if policy.at is not None:
@@ -274,7 +274,7 @@ def _value_start(source: str, after_key: int) -> int:
 
 
 def _aligned(source: str, at: int, text: str, offset: int) -> int | None:
-    """Walk the source beside the text, white space aside; return where `text[offset]` stands."""
+    """Walk source and text, white space aside; return the place of `text[offset]`."""
     for index, character in enumerate(text):
         if character.isspace():
             continue

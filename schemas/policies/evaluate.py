@@ -1,4 +1,4 @@
-"""Ask every policy about every item it applies to. What can't be judged is not let through."""
+"""Evaluate every policy for every item it applies to. What can't be evaluated is refused."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _diagnostic(
 
 
 def _place(document: Document | None, item: Item, path: PathTuple) -> Span | None:
-    """Return where the diagnostic stands: at a key that is not written, the item is shown."""
+    """Return the place of the diagnostic: at a key that is not written, the item is shown."""
     if document is None:
         return None
     written = not path or path[0] in document.data

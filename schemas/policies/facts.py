@@ -37,11 +37,11 @@ PLACES: Mapping[str, tuple[str, ...]] = {
     "account": ("scheduler", "accounts"),
     "user": ("users",),
 }
-"""Where the items of each kind stand in the spec; the last key also names the list of them."""
+"""Where the items of each kind are in the spec; the last key also names the list of them."""
 
 
 class Item(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that a policy is asked about."""
+    """One thing that a policy is evaluated for."""
 
     label: str
     """How messages call it: pool "train"."""
@@ -87,7 +87,7 @@ class Facts:
     """The facts of one spec."""
 
     def __init__(self, spec: ClusterSpec, catalog: Catalog) -> None:
-        """Hold the parts; each kind of item is made when it is asked for."""
+        """Hold the parts; each kind of item is made when it is needed."""
         self._spec = spec
         self._catalog = catalog
         self._machines: dict[str, Any] = {}

@@ -1,7 +1,7 @@
 """What bounds the loops of an expression beyond the library's own limits.
 
 The library counts the rounds of loops, but not what one round costs: a value that doubles in each
-loop, or a whole list compared in each round. It has no way to ask for this and no time limit, so
+loop, or a whole list compared in each round. It has no option for this and no time limit, so
 the text is looked at: its words and brackets, after the library has compiled it.
 """
 
@@ -85,7 +85,7 @@ def _uses(tokens: Sequence[str], loop: _Loop, loops: Sequence[_Loop]) -> int:
 
 
 def _takes_whole_list(tokens: Sequence[str], loop: _Loop, variables: Mapping[str, Shape]) -> bool:
-    """Say whether a round names a list or map of items as a whole; its size may be asked for."""
+    """Say whether a round names a list or map of items as a whole; its size may be used."""
     for index in range(loop.start, loop.end):
         shape = variables.get(tokens[index])
         if shape is None or tokens[index - 1] == "." or tokens[index] == loop.variable:

@@ -16,7 +16,7 @@ Line: TypeAlias = Annotated[str, Meta(min_length=1, max_length=1000)]
 Kind: TypeAlias = Literal[
     "cluster", "site", "pool", "storage", "partition", "qos", "account", "user"
 ]
-"""What a policy is asked about: once for the cluster, or once for each item of a kind."""
+"""What a policy is evaluated for: once for the cluster, or once for each item of a kind."""
 
 
 class Policy(SpecModel, frozen=True):
@@ -28,11 +28,11 @@ class Policy(SpecModel, frozen=True):
         Annotated[str, Meta(min_length=1, max_length=100, pattern=r"^[^\r\n]*\S[^\r\n]*$(?!\n)")],
         Meta(examples=["platform@example.org"]),
     ]
-    """Whom to ask: a mail address or a team; every message carries it."""
+    """Contact: a mail address or a team; every message carries it."""
     description: Line
-    """What the policy asks for; said when there is no message."""
+    """What the policy requires; shown when there is no message."""
     applies_to: Kind
-    """What the rule is asked about, one by one."""
+    """What the rule is evaluated for, one by one."""
     rule: Annotated[Expression, Meta(examples=["pool.public_address == false"])]
     """CEL that is true when the item is allowed."""
     severity: Literal["error", "warning"] = "error"
@@ -44,7 +44,7 @@ class Policy(SpecModel, frozen=True):
     ] = None
     """What is said about an item that is not allowed; {...} holds CEL."""
     hint: Line | None = None
-    """What to write instead; default: ask the owner."""
+    """What to write instead; default: to contact the owner."""
     at: Annotated[
         Annotated[str, Meta(max_length=200, pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$(?!\n)")]
         | None,

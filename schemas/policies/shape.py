@@ -10,16 +10,16 @@ from msgspec import inspect
 
 
 class Shape(msgspec.Struct, frozen=True, kw_only=True):
-    """What can be asked of a value."""
+    """What can be read from a value."""
 
     fields: dict[str, Shape] | None = None
     """Its fields by name; None: it has none that are fixed."""
     items: Shape | None = None
     """What a list holds, or a map under any key."""
     is_map: bool = False
-    """Any key may be asked for."""
+    """Any key may be read."""
     is_open: bool = False
-    """Nothing is known about it, so anything may be asked."""
+    """Nothing is known about it, so anything may be read."""
     is_text: bool = False
     """It is text or null."""
 
@@ -110,7 +110,7 @@ def _literal(info: inspect.Type) -> Shape:
 
 
 def _merged(shapes: list[Shape]) -> Shape:
-    """Return what can be asked of a value that has one of these shapes."""
+    """Return what can be read from a value that has one of these shapes."""
     shapes = [shape for shape in shapes if shape is not _NULL] or [SCALAR]
     named = [shape.fields for shape in shapes if shape.fields is not None]
     names = dict.fromkeys(name for fields in named for name in fields)

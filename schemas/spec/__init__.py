@@ -1,7 +1,7 @@
 """The typed spec: one file per noun, frozen, every field documented.
 
 The JSON Schema editors use is generated from these types, and so is the loader's strictness: an
-unknown key is an error. Structure lives here; meaning lives in `schemas/checks`.
+unknown key is an error. Structure is here; meaning is in `schemas/checks`.
 """
 
 from .cluster import AllReduce, Budget, ClusterSpec, Monitoring, Smoke

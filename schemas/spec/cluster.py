@@ -115,7 +115,7 @@ class WebhookAlerts(SpecModel, frozen=True):
     UPDATES: ClassVar = updates(in_place="url severities")
 
     url: Secret
-    """The URL, by reference: whoever knows it may post there."""
+    """The URL, by reference: who knows it may post there."""
     severities: Severities = field(default_factory=lambda: ["critical", "warning"])
     """Alerts that are sent; default: all."""
 
@@ -282,7 +282,7 @@ class ClusterSpec(SpecModel, frozen=True, kw_only=True):
         Annotated[str, Meta(pattern=r"^[^\r\n]+$(?!\n)", examples=["ml-platform@example.edu"])]
         | None
     ) = None
-    """Who answers for it; stands in the tags of all that is made."""
+    """Who is responsible for it; in the tags of all that is made."""
     tags: dict[str, Tag] = field(default_factory=dict)
     """Tags or labels of all that is made in clouds."""
     catalog: Annotated[list[FilePath], Meta(examples=[["machines.yaml"]])] = field(
@@ -314,14 +314,14 @@ class ClusterSpec(SpecModel, frozen=True, kw_only=True):
     """What is closed on the nodes; default: nothing."""
     hooks: dict[Name, ClusterHook] = field(default_factory=dict)
     """Roles and scripts of your own at named points of a convergence, and programs around jobs;
-    those of one point run in the order they stand in."""
+    those of one point run in the order of the spec."""
     converge: Literal["auto", "push", "pull"] = "auto"
     """How compute nodes are set up: pushed over SSH by `gcluster up`, or each node pulls a signed
     bundle and does it itself (on trial). auto: push."""
     smoke: Smoke = Smoke()
     """The gate at the end of `gcluster up`."""
     budget: Budget | None = None
-    """What it may cost, how long it lives."""
+    """What it may cost, how long it may exist."""
     state: (
         Annotated[
             str,

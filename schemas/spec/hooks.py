@@ -66,7 +66,7 @@ class StageHook(Hook, frozen=True):
 
 
 class RoleHook(StageHook, frozen=True, tag_field="type", tag="role"):
-    """An Ansible role, from a folder beside the spec or from a collection."""
+    """An Ansible role, from a folder next to the spec or from a collection."""
 
     UPDATES: ClassVar = updates(rolling="path name files tasks collections variables")
 

@@ -35,8 +35,8 @@ class Option(SpecModel, frozen=True):
     capacity_block: Annotated[Identifier | None, Meta(examples=["cr-0abc"])] = None
     """A capacity block you own (AWS), or a future reservation (GCP)."""
     buy_capacity_block: Duration | None = None
-    """Buy a capacity block for this long (AWS). It is paid at once and not refundable, so `up` asks
-    for it by name."""
+    """Buy a capacity block for this long (AWS). It is paid at once and not refundable, so `up`
+    prompts for the pool's name."""
     flex_start: Duration | None = None
     """Wait in the cloud's queue for machines to run this long (GCP)."""
     spot_max_usd_per_hour: Annotated[float, Meta(gt=0)] | None = None
@@ -122,7 +122,7 @@ class HostEntry(SpecModel, frozen=True):
     host_key: HostKey | None = None
     """Public host key to pin for one host."""
     block: str | None = None
-    """Scalable unit or NVLink domain the hosts stand in."""
+    """Scalable unit or NVLink domain of the hosts."""
     leaf: str | None = None
     """Leaf switch group the hosts hang on."""
 
@@ -177,7 +177,7 @@ class RuntimeClass(SpecModel, frozen=True):
     UPDATES: ClassVar = updates(in_place="name type")
 
     name: Annotated[Name, Meta(examples=["kata", "gvisor"])]
-    """By which pods ask for it, `runtimeClassName`. Pools may have the same."""
+    """The name by which pods request it, `runtimeClassName`. Pools may have the same."""
     type: Annotated[
         str,
         Meta(
@@ -263,7 +263,7 @@ class PoolKubernetes(SpecModel, frozen=True):
     system: bool = False
     """Its nodes are for the cluster's own pods and for no jobs; they are in no partition."""
     runtime_class: RuntimeClass | None = None
-    """What the templates of its jobs run in, and other pods may ask for; default: runc alone."""
+    """What the templates of its jobs run in, and other pods may request; default: runc alone."""
     mig: Annotated[str | None, Meta(examples=["all-1g.10gb", "none"])] = None
     """MIG profile of the pool's GPUs, or none; default: that of `scheduler.gpu`."""
     time_slices: Annotated[int, Meta(ge=1)] | None = None
@@ -352,7 +352,7 @@ class Pool(SpecModel, frozen=True):
     market: list[Literal["on-demand", "spot", "flex-start"] | Option] = field(default_factory=list)
     """How machines are bought, tried in this order (clouds); default: on demand."""
     mixed: bool = False
-    """Nodes of several options of `market` may stand in one fabric domain."""
+    """Nodes of several options of `market` may be in one fabric domain."""
     zones: list[Identifier] = field(default_factory=list)
     """Zones to try in this order (clouds); default: the site's."""
     placement: Annotated[Identifier | None, Meta(examples=["cluster", "none", "pg-research"])] = (
@@ -390,7 +390,7 @@ class Pool(SpecModel, frozen=True):
     features: list[
         Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_.:-]{0,63}$(?!\n)", examples=["nvlink"])]
     ] = field(default_factory=list)
-    """Features that jobs may ask for by `--constraint`, in addition to the pool's name (Slurm)."""
+    """Features that jobs may request by `--constraint`, in addition to the pool's name (Slurm)."""
     weight: Annotated[int, Meta(ge=1, le=4_294_967_280)] | None = None
     """Jobs get nodes of a lower weight first (Slurm); default: Slurm's own, 1."""
     gres: dict[GresName, Gres] = field(default_factory=dict)

@@ -25,7 +25,7 @@ class Ipoib(SpecModel, frozen=True):
     """Its network; a node keeps the host part of its own address in it."""
     mode: Literal["datagram", "connected"] = "datagram"
     """datagram: packets of the fabric's MTU. connected is refused: adapters since ConnectX-4 don't
-    speak it."""
+    support it."""
     mtu: Annotated[int, Meta(ge=1280, le=65520)] | None = None
     """MTU in bytes; default: 4092."""
 
@@ -93,7 +93,7 @@ class Rdma(SpecModel, frozen=True):
     subnet_manager: (
         bool | Annotated[list[Identifier], Meta(min_length=1, examples=[["head01", "head02"]])]
     ) = False
-    """Hosts of this pool that run OpenSM: one rules, one stands by; true: all of a pool of one or
+    """Hosts of this pool that run OpenSM: one master, one standby; true: all of a pool of one or
     two. Else the fabric has one already."""
     partition_keys: list[PartitionKey] = field(default_factory=list)
     """InfiniBand partitions that every port of the pool must be in."""

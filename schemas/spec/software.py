@@ -128,7 +128,7 @@ class Firmware(SpecModel, frozen=True):
     bmc: Annotated[
         str, Meta(pattern=r"^https://[^\s]+$(?!\n)", examples=["https://{host}-bmc.example.edu"])
     ]
-    """Redfish service of a node; {host} stands for the node's name."""
+    """Redfish service of a node; {host} is replaced by the node's name."""
     credentials: FilePath
     """File here with the BMC's user and password, on a line each."""
     certificates: FilePath | None = None
@@ -198,8 +198,8 @@ class GpuSettings(SpecModel, frozen=True):
         dict[MigProfile, Annotated[int, Meta(ge=1, le=7)]],
         Meta(examples=[{"1g.10gb": 7}, {"1g.10gb": 2, "2g.20gb": 1, "3g.40gb": 1}]),
     ] = field(default_factory=dict)
-    """Slices that each GPU is cut into under Slurm, by profile (MIG mode is then enabled). Jobs ask
-    for them as for GPUs of a type: --gres=gpu:1g.10gb:1. Under Kubernetes: `scheduler.gpu.mig`."""
+    """Slices that each GPU is cut into under Slurm, by profile (MIG mode is then enabled). Jobs
+    request them as GPUs of a type: --gres=gpu:1g.10gb:1. Under Kubernetes: `scheduler.gpu.mig`."""
     ecc: Literal["unmanaged", "enabled", "disabled"] = "unmanaged"
     """ECC of the GPUs' memory."""
     modules: Literal["dkms", "precompiled"] = "dkms"

@@ -200,7 +200,7 @@ class BandwidthFloor(BusBandwidth):
 
     @property
     def is_none(self) -> bool:
-        """Whether nothing is asked."""
+        """Whether nothing is requested."""
         return self.value < 0
 
     def __str__(self) -> str:

@@ -87,9 +87,9 @@ class DirectoryUsers(SpecModel, frozen=True, tag_field="source", tag="sssd"):
     ids: IdRange = IdRange()
     """Ids that people and groups have."""
     probe: UserName | None = None
-    """A user that every node must know: asked for on each, with its id."""
+    """A user that every node must know: looked up on each, with its id."""
     bind_dn: str | None = None
-    """Who asks; default: anonymous."""
+    """DN that queries bind with; default: anonymous."""
     bind_password: Secret | None = None
     """By reference."""
     allow_groups: list[GroupName] = field(default_factory=list)

@@ -1,6 +1,6 @@
 """The software lock: tested sets of versions, what `auto` resolves to, and what goes together.
 
-The data is `schemas/stack/stack.lock.yaml`; nothing here reads it before it is asked.
+The data is `schemas/stack/stack.lock.yaml`; nothing here reads it before it is needed.
 """
 
 from .lock import Lock, TestedSet, load_lock

@@ -16,7 +16,7 @@ NODE_FOLDER: Final = "/srv/gcluster/kubernetes"
 BUNDLED: Final = "files/kubernetes"
 """Folder of a spec's bundle with all of this."""
 MORE_IMAGES: Final = "more-images.tar"
-"""Beside it in a spec's bundle, the images of add-ons: an OCI archive too."""
+"""Next to it in a spec's bundle, the images of add-ons: an OCI archive too."""
 
 Sha256 = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$(?!\n)")]
 Inside = Annotated[str, Meta(pattern=r"^(?!/)(?!.*(^|/)\.\.?(/|$))[^\s]+$(?!\n)")]

@@ -147,7 +147,7 @@ class Minimum(SpecModel, frozen=True):
     source: str
     date: Date
     because: str = ""
-    """What of the other component asks for it."""
+    """What of the other component requires it."""
 
 
 class Equal(SpecModel, frozen=True):
@@ -160,7 +160,7 @@ class Equal(SpecModel, frozen=True):
 
 
 class RequiredPackage(SpecModel, frozen=True):
-    """A package that a GPU needs beside its driver."""
+    """A package that a GPU needs in addition to its driver."""
 
     gpu: str
     package: str
@@ -174,7 +174,7 @@ class PackageName(SpecModel, frozen=True):
 
     component: str
     name: str
-    """{branch} stands for the first number of the version."""
+    """{branch} is replaced by the first number of the version."""
     source: str
     date: Date
     below: Exact | None = None
@@ -333,7 +333,7 @@ class Lock(SpecModel, frozen=True):
         versions: Mapping[str, str],
         distribution: Distribution | None,
     ) -> Companion | None:
-        """Return a component's version beside what is used and these versions; None: unsaid."""
+        """Return a component's version that goes with what is used and these; None: unknown."""
         return next(
             (
                 found

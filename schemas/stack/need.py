@@ -34,7 +34,7 @@ class Need(msgspec.Struct, frozen=True, kw_only=True):
     image: str | None = None
     """Image that the spec names for the nodes; None: the provider's own."""
     rdma_drivers: Literal["auto", "doca", "inbox", "image"] = "auto"
-    """Whose drivers of InfiniBand and RoCE adapters the spec asks for."""
+    """Whose drivers of InfiniBand and RoCE adapters the spec requests."""
     doca_for: tuple[str, ...] = ()
     """Distributions that DOCA-OFED is taken for unasked: hosts of one's own that it has packages
     for. The adapters of clouds run by the distribution's own drivers."""

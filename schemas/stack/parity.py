@@ -14,7 +14,7 @@ def differing_versions(
     """Return what differs, as "driver 580 and 570": versions that the spec names for both.
 
     Args:
-        here: what one pool says beside the cluster's software.
+        here: what one pool says in addition to the cluster's software.
         there: what the other says.
         whole: the cluster's.
     """

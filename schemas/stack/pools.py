@@ -35,7 +35,7 @@ _CLUSTER_WIDE = ("slurm", "kubernetes")
 
 
 class PoolStack(msgspec.Struct, frozen=True, kw_only=True):
-    """A pool, what is asked of its software, and what that gives."""
+    """A pool, what is requested of its software, and what that gives."""
 
     name: str
     pool: Pool
@@ -121,7 +121,7 @@ def resolved_software(spec: ClusterSpec, pool: str, catalog: Catalog) -> Resolve
     """Return the software that a pool's nodes get.
 
     Slurm and Kubernetes are one version on all pools that don't say otherwise: the newest that any
-    pool asks for, else that of the first pool with GPUs.
+    pool requests, else that of the first pool with GPUs.
 
     Raises:
         KeyError: the spec has no such pool.
@@ -146,7 +146,7 @@ def resolved_pools(spec: ClusterSpec, catalog: Catalog) -> dict[str, Resolved]:
 
 
 def with_cluster_versions(stacks: Mapping[str, PoolStack], lock: Lock) -> dict[str, Resolved]:
-    """Return what pools resolve to, the scheduler's version being one for all that ask for none."""
+    """Return what pools resolve to, the scheduler's version being one for all that request none."""
     shared = {key: found for key in _CLUSTER_WIDE if (found := _leading(stacks, key)) is not None}
     return {
         name: _with_shared(stack, {k: c for k, c in shared.items() if k not in stack.asked}, lock)
@@ -155,7 +155,7 @@ def with_cluster_versions(stacks: Mapping[str, PoolStack], lock: Lock) -> dict[s
 
 
 def _leading(stacks: Mapping[str, PoolStack], key: str) -> ResolvedComponent | None:
-    """Return what pools without a version take: the newest asked for, else the first GPUs'."""
+    """Return what pools without a version take: the newest requested, else the first GPUs'."""
     found = [
         (stack, component)
         for stack in stacks.values()

@@ -1,4 +1,4 @@
-"""Resolve what a pool asks for to a set of versions, by the rules of the lock."""
+"""Resolve what a pool requests to a set of versions, by the rules of the lock."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from .table import (
 
 
 class _Candidate(msgspec.Struct, frozen=True, kw_only=True):
-    """A set that was tested on such nodes, and how it stands to what is asked."""
+    """A set that was tested on such nodes, and how it compares with what is requested."""
 
     tested: TestedSet
     differences: tuple[Difference, ...]
@@ -230,7 +230,7 @@ def _chosen(
 ) -> ResolvedComponent | None:
     """Return a component as the nodes get it; None: they don't, or nothing is known of it.
 
-    What the image has comes first (`validate` says no where the spec asks for another), then what
+    What the image has comes first (`validate` says no where the spec requests another), then what
     the spec says, the tested set, the distribution's package, and what goes with the rest.
     """
     key, requested = component.key, choice.asked
@@ -346,7 +346,7 @@ def _component(
 def _distribution(
     wanted: Distribution | Literal["auto"], best: _Candidate | None, need: Need, lock: Lock
 ) -> Distribution | None:
-    """Return what is asked for, else what the provider's image has; None on hosts that exist."""
+    """Return what is requested, else what the provider's image has; None on hosts that exist."""
     if wanted != "auto":
         return wanted
     image = lock.node_image(need.provider)

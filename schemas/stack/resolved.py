@@ -12,9 +12,9 @@ from .table import MissingSoftware, SoftwareRow
 Install: TypeAlias = Literal["", "built", "distribution"]
 """Of Slurm: whether the cluster builds its packages or takes the distribution's own."""
 Origin: TypeAlias = Literal["asked", "lock", "companion", "cluster", "distribution", "image"]
-"""asked: the spec says it; lock: of the set; beside: no set says it, and it goes with the rest;
-cluster: the same on all pools; distribution: of its own packages; image: what the nodes boot has
-it."""
+"""`asked`: the spec says it; `lock`: of the set; `beside`: no set says it, and it goes with the
+rest; cluster: the same on all pools; distribution: of its own packages; image: what the nodes boot
+has it."""
 
 
 INBOX = "inbox"
@@ -62,7 +62,7 @@ class Resolved(msgspec.Struct, frozen=True, kw_only=True):
     components: tuple[ResolvedComponent, ...] = ()
     differences: tuple[Difference, ...] = ()
     packages: tuple[str, ...] = ()
-    """Packages that the GPUs need beside these, in whatever version fits: nvlsm."""
+    """Packages that the GPUs need in addition to these, in whatever version fits: nvlsm."""
     evidence: Evidence | None = None
     image: str | None = None
     """Name in the lock of what the nodes boot, where that is known to bring software."""

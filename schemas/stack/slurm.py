@@ -69,7 +69,7 @@ def _of(source: ArtefactSource, software: ClusterSoftware) -> Iterator[SlurmSour
 
 
 def source_of(version: str, sources: tuple[SlurmSource, ...]) -> SlurmSource | None:
-    """Return the newest release that a version or its beginning stands for; None: none is known."""
+    """Return the newest release that a version or its beginning means; None: none is known."""
     return next((each for each in sources if _is(version, each.version)), None)
 
 
@@ -87,7 +87,7 @@ def settled(
 
     Args:
         resolved: pool -> its versions, as far as sets and spec say them.
-        stacks: the same pools, and what is asked of them.
+        stacks: the same pools, and what is requested of them.
         lock: knows the distributions' packages and the current release.
         sources: of `slurm_sources`.
     """

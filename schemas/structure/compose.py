@@ -30,7 +30,7 @@ MAX_DEPTH = 64
 MAX_VALUES = 1_000_000
 """Most values in one file: about ten times what 100,000 hosts need."""
 MAX_ALIASED = 100_000
-"""Most values that aliases (*name) may stand for, all together."""
+"""Most values that aliases (*name) may expand to, all together."""
 
 
 class _StopReadingError(Exception):
@@ -142,7 +142,7 @@ class _Composer:
         return event.value
 
     def refuse_tag(self, event: Event, start: int, end: int) -> None:
-        """Report a tag; the value it stands on is not looked at any more."""
+        """Report a tag; the value it is on is not checked any more."""
         shown = event.tag.replace("tag:yaml.org,2002:", "!!")
         self.result.report(
             "GC013",
@@ -154,7 +154,7 @@ class _Composer:
         self.result.broken.add(tuple(self.path))
 
     def alias(self, event: Event) -> tuple[Any, int, int]:
-        """Return what an alias stands for; it shares the anchored value and its marks."""
+        """Return what an alias expands to; it shares the anchored value and its marks."""
         start, end = _offsets(event)
         known = self.anchors.get(event.anchor)
         if known is None and event.anchor in self.anchors:
@@ -171,7 +171,7 @@ class _Composer:
         if self.aliased > MAX_ALIASED:
             self.stop(
                 "GC014",
-                f"aliases stand for more than {MAX_ALIASED:,} values",
+                f"aliases expand to more than {MAX_ALIASED:,} values",
                 start,
                 end,
                 "write the values out, or name hosts by a range such as gpu[001-512]",
@@ -228,7 +228,7 @@ class _Composer:
                 entries[key] = value
                 marks[key] = pack(start, end, key_start, key_end)
         path.pop()
-        for part in merged:  # refused; but what they stand for isn't missing besides
+        for part in merged:  # refused; but what they expand to isn't missing as well
             for key in part if isinstance(part, dict) else ():
                 if key not in entries:
                     entries[key] = part[key]

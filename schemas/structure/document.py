@@ -1,4 +1,4 @@
-"""A composed document: its data, its text and where each part stands in it."""
+"""A composed document: its data, its text and where each part is in it."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Document:
         self._orders: dict[int, tuple[list[Any], dict[Any, int]]] = {}
 
     def locate(self, path: PathTuple, *, key: bool = False) -> Span | None:
-        """Return where the value at `path` stands, or its key; else the nearest parent there is.
+        """Return the place of the value at `path`, or its key; else the nearest parent there is.
 
         A value that is a block of lines or empty is shown by its key; list items and the root by
         their first line.
@@ -134,7 +134,7 @@ class Document:
 
     @property
     def root(self) -> Offsets:
-        """Where the root stands."""
+        """The place of the root."""
         return _unpacked(self._root)
 
     def steps(self, container: Any) -> list[Any]:
@@ -159,7 +159,7 @@ class Document:
         return known
 
     def entry(self, container: Any, step: str | int) -> Offsets | None:
-        """Return where one entry stands, or None when there is no such entry."""
+        """Return the place of one entry, or None when there is no such entry."""
         marks = self._marks.get(id(container))
         try:
             return _unpacked(marks[step])  # type: ignore[index]  # checked by except
@@ -217,6 +217,6 @@ class Structured(msgspec.Struct, frozen=True, kw_only=True):
     """Typed fields by attribute name; all of them when `value` is there."""
     diagnostics: tuple[Diagnostic, ...] = ()
     spoilt: frozenset[PathTuple] = frozenset()
-    """Paths whose value is unknown: no check may speak about them."""
+    """Paths whose value is unknown: no check may report them."""
     original: Callable[[PathTuple], PathTuple] = lambda path: path
     """From the typed parts' paths to the file's."""

@@ -176,7 +176,7 @@ def _pattern(error: ValidationError, where: str) -> Wording:
         hint = f'write it "{written}"' if written is not None else _unit_hint(kind, error) or hint
     if not hint:
         hint = f"it must match {str(error.validator_value).removesuffix(_NO_NEWLINE)}"
-    if error.validator_value == SECRET_PATTERN:  # what stands there may be the secret: not repeated
+    if error.validator_value == SECRET_PATTERN:  # what is there may be the secret: not repeated
         summary = f"{where}: a secret is given by reference, never written out"
         return Wording(code="GC006", summary=summary, hint=hint, is_secret=True)
     return Wording(
@@ -364,7 +364,7 @@ def _fitting(schema: Schema) -> Fits:
 
 
 def _names(validator: Any, names: Any, value: Any, _schema: Any) -> Iterator[ValidationError]:
-    """Check the keys of a map; the error stands at the key."""
+    """Check the keys of a map; the error is at the key."""
     if not isinstance(value, dict):
         return
     for key in value:

@@ -31,7 +31,7 @@ __all__ = [
 
 SCHEMA_FILE = Path(__file__).with_name("cluster.schema.json")
 TAGS = ("provider", "type", "source")
-"""Keys that tell the branches of a union apart."""
+"""Keys that distinguish the branches of a union."""
 _TAG_TEXT = "Says what kind this is; the other keys depend on it."
 
 
@@ -41,7 +41,7 @@ def cluster_schema() -> Schema:
 
 
 def schema_of(kind: Any) -> Schema:
-    """Return the JSON Schema of a struct type; each tagged struct stands in a tagged union.
+    """Return the JSON Schema of a struct type; each tagged struct is in a tagged union.
 
     A key's description is the text below its field.
     """
@@ -159,7 +159,7 @@ def _with_unions(node: Any, definitions: Schema) -> Any:
 
 
 def _inline(node: Any, definitions: Schema) -> Any:
-    """Replace each reference by what it refers to; what stands beside it wins."""
+    """Replace each reference by what it refers to; what is next to it wins."""
     if isinstance(node, list):
         return [_inline(item, definitions) for item in node]
     if not isinstance(node, dict):

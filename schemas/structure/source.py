@@ -194,7 +194,7 @@ def _unquoted_range(text: str, place: int) -> int | None:
 
 
 def _is_tab(text: str, place: int) -> bool:
-    """Say whether a tab stands in the white space that the parser stopped in or after."""
+    """Say whether a tab is in the white space that the parser stopped in or after."""
     line_start = text.rfind("\n", 0, place) + 1
     indentation = re.match(r"[ \t]*", text[line_start:])
     return "\t" in (indentation[0] if indentation else "") or text[place : place + 1] == "\t"

@@ -129,7 +129,7 @@ _HOMES = {"pricing": "us-east-1", "iam": "us-east-1", "route53": "us-east-1"}
 
 
 def filters(**wanted: str | list[str]) -> list[dict[str, str | list[str]]]:
-    """Return EC2's filters; an underscore stands for a hyphen: zone_id=..., and see `tagged`."""
+    """Return EC2's filters; an underscore means a hyphen: zone_id=..., and see `tagged`."""
     return [
         {"Name": name.replace("_", "-"), "Values": [value] if isinstance(value, str) else value}
         for name, value in wanted.items()

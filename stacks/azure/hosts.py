@@ -44,7 +44,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     """Of the machine."""
     vm_id: str
-    """Unique for ever: what is remembered of a machine is remembered by it."""
+    """Unique for ever: what is recorded of a machine is recorded by it."""
     address: str
     public_address: str = ""
     part: str = ""

@@ -158,7 +158,7 @@ class Session(SiteSession):
         if share.properties.enabled_protocols != "NFS":
             raise provider_error(
                 "GC1185",
-                f"the share {share.name} of {account} speaks SMB and not NFS",
+                f"the share {share.name} of {account} serves SMB and not NFS",
                 hint="only a premium account's share that was made for NFS can be mounted",
             )
         return f"{account}.file.core.windows.net:/{account}/{share.name}"

@@ -37,7 +37,7 @@ def directory(context: SiteContext) -> Path:
 
 
 def load(context: SiteContext) -> Records:
-    """Return what is remembered; nothing when the file is missing or not ours."""
+    """Return what is recorded; nothing when the file is missing or not ours."""
     try:
         return decode_json((directory(context) / "nodes.json").read_bytes(), Records)
     except (FileNotFoundError, msgspec.MsgspecError):

@@ -150,7 +150,7 @@ def _merged(
 def _listed(own: object, theirs: Mapping[str, str]) -> list[object]:
     """Return the form of Auto Scaling groups, which propagate the tags to their machines.
 
-    A key stands once, as in a mapping: AWS has one tag of a key.
+    A key occurs once, as in a mapping: AWS has one tag of a key.
     """
     ours = ({"key": k, "value": v, "propagate_at_launch": True} for k, v in theirs.items())
     kept = [

@@ -38,9 +38,9 @@ class AzureCloud(Cloud):
         """Create the resource, unless its address is taken; return what Azure answers."""
         token = _known(urn)
         path, body = address(token, {k: v for k, v in inputs.items() if k != _VERSION})
-        if self._ask("GET", path) is not None:
+        if self._call("GET", path) is not None:
             raise CloudError(f"cannot create already existing resource '{path}'")
-        made = self._ask("PUT", path, nested(token, body))
+        made = self._call("PUT", path, nested(token, body))
         return path, _outputs(made)
 
     def update(self, urn: str, identifier: str, old: Json, new: Json) -> Json:
@@ -48,24 +48,24 @@ class AzureCloud(Cloud):
         del old
         token = type_of(urn)
         _, body = address(token, {k: v for k, v in new.items() if k != _VERSION})
-        return _outputs(self._ask("PUT", identifier, nested(token, body)))
+        return _outputs(self._call("PUT", identifier, nested(token, body)))
 
     def delete(self, urn: str, identifier: str, state: Json) -> None:
         """Take it away; what is gone already is no error."""
         del urn, state
-        self._ask("DELETE", identifier)
+        self._call("DELETE", identifier)
 
     def read(self, urn: str, identifier: str, state: Json) -> Json | None:
         """Return what it is now, None where it is gone."""
         del urn
-        there = self._ask("GET", identifier)
+        there = self._call("GET", identifier)
         return None if there is None else {**state, **_outputs(there)}
 
     def invoke(self, token: str, arguments: Json) -> Json:
         """Refuse: no program of this double's sites calls functions."""
         raise CloudError(f"this double has no answer to {token} {arguments}")
 
-    def _ask(self, verb: str, path: str, body: Json | None = None) -> Any:
+    def _call(self, verb: str, path: str, body: Json | None = None) -> Any:
         # The only login that the double gives is a machine's identity.
         if os.environ.get("ARM_USE_DEFAULT_AZURE_CREDENTIAL") != "true":
             raise CloudError("Azure CLI not found on path: the provider tries no other login")

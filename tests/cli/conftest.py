@@ -79,7 +79,7 @@ def shell(places: Path) -> Run:
 
 
 @pytest.fixture
-def stand_in(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+def put_doubles(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Put doubles in place of functions of a lifecycle module: a verb is tested by its use of it.
 
     A verb holds what it imports by name, so the name is replaced in every verb that has it.

@@ -25,7 +25,7 @@ def day(run: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
     return lambda *words: run("burst", *words)
 
 
-def test_a_replay_is_reported_with_waits_money_and_reasons(day: Run) -> None:
+def test_a_replay_is_reported_with_waits_costs_and_reasons(day: Run) -> None:
     done = day(*DAY, "--account", "*=vision")
     assert done.exit_code == 0, done.stderr
     assert done.stdout == (CASES / "simulate" / "expected.txt").read_text("utf-8")
@@ -104,7 +104,7 @@ def test_a_dry_run_shows_each_job_with_every_reason(run: Run, tmp_path: Path) ->
     assert lines[-1] == "1 of 3 jobs of train would spill to burst"
 
 
-def test_a_dry_run_as_json_has_the_promise_for_the_next_round(run: Run, tmp_path: Path) -> None:
+def test_a_dry_run_as_json_has_the_estimate_for_the_next_round(run: Run, tmp_path: Path) -> None:
     files = map(str, case_files("a_big_job_is_promised_room", tmp_path))
     answer = json.loads(run("burst", "dry-run", *files, "--format", "json").stdout)
     assert answer["promise"]["job"] == "1"

@@ -28,7 +28,7 @@ class DownResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @pytest.fixture
-def removing(run: Callable[..., Any], stand_in: Callable[..., None]) -> Callable[..., Any]:
+def removing(run: Callable[..., Any], put_doubles: Callable[..., None]) -> Callable[..., Any]:
     """Run the verb on a double that prompts about four nodes and ends as the test sets."""
 
     def invoke(result: DownResult, *words: str, named: tuple[str, ...] = ()) -> Any:
@@ -45,10 +45,10 @@ def removing(run: Callable[..., Any], stand_in: Callable[..., None]) -> Callable
             assert result.nothing_there or confirm((*NODES, *result.kept))
             return result
 
-        stand_in(
+        put_doubles(
             "cluster.cluster", open_cluster=lambda target, *, running: target if running else None
         )
-        stand_in("down.down", down=down)
+        put_doubles("down.down", down=down)
         return run("down", "demo", *words)
 
     return invoke

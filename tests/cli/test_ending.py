@@ -20,12 +20,12 @@ def _raises(error: BaseException) -> Any:
 
 
 @pytest.fixture
-def failing(run: Callable[..., Any], stand_in: Callable[..., None]) -> Any:
+def failing(run: Callable[..., Any], put_doubles: Callable[..., None]) -> Any:
     """Run `plan demo` on a double that raises the given error."""
 
     def invoke(error: BaseException, *words: Any) -> Any:
-        stand_in("cluster.cluster", open_cluster=_raises(error))
-        stand_in("planning.plan", make_plan=None)
+        put_doubles("cluster.cluster", open_cluster=_raises(error))
+        put_doubles("planning.plan", make_plan=None)
         return run("plan", "demo", *words)
 
     return invoke
@@ -79,10 +79,10 @@ def test_in_json_an_error_is_the_one_document_on_stdout(failing: Callable[..., A
 
 
 def test_an_interrupted_command_reports_how_to_continue(
-    run: Callable[..., Any], stand_in: Callable[..., None]
+    run: Callable[..., Any], put_doubles: Callable[..., None]
 ) -> None:
-    stand_in("cluster.cluster", open_cluster=_raises(KeyboardInterrupt()))
-    stand_in("up.up", up=None)
+    put_doubles("cluster.cluster", open_cluster=_raises(KeyboardInterrupt()))
+    put_doubles("up.up", up=None)
     done = run("up", "my cluster.yaml", "--yes")
     assert done.exit_code == 130
     assert "resume with: gcluster up 'my cluster.yaml' --yes" in done.stderr

@@ -31,12 +31,12 @@ def _plan(*changes: ResourceChange) -> Plan:
 
 
 @pytest.fixture
-def planning(run: Callable[..., Any], stand_in: Callable[..., None]) -> Callable[..., Any]:
+def planning(run: Callable[..., Any], put_doubles: Callable[..., None]) -> Callable[..., Any]:
     """Run the verb on a double that plans the given changes."""
 
     def invoke(plan: Plan, *words: str) -> Any:
-        stand_in("cluster.cluster", open_cluster=lambda target: target)
-        stand_in("planning.plan", make_plan=lambda _cluster: plan)
+        put_doubles("cluster.cluster", open_cluster=lambda target: target)
+        put_doubles("planning.plan", make_plan=lambda _cluster: plan)
         return run("plan", "demo", *words)
 
     return invoke

@@ -20,7 +20,7 @@ def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, str(pyrage.x25519.Identity.generate()))
 
 
-def _say(spec: Path, secrets: str) -> None:
+def _set_keys(spec: Path, secrets: str) -> None:
     """Let the spec say who encrypts."""
     lines = [x for x in spec.read_text().splitlines() if not x.startswith("secrets:")]
     spec.write_text("\n".join([*lines, f"secrets: {secrets}"]) + "\n")
@@ -29,7 +29,7 @@ def _say(spec: Path, secrets: str) -> None:
 @pytest.fixture
 def up(run: Run, spec: Path) -> Path:
     """Bring a cluster up whose secrets are encrypted by the old key."""
-    _say(spec, "{provider: age, key: env:OLD_KEY}")
+    _set_keys(spec, "{provider: age, key: env:OLD_KEY}")
     assert run("up", str(spec), "--yes").exit_code == 0
     return spec
 
@@ -43,7 +43,7 @@ def test_another_provider_is_in_the_plan_and_up_refuses_until_it_is_changed(
     run: Run, up: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "GC1164" not in _codes(up, run)
-    _say(up, "{provider: age, key: env:NEW_KEY}")
+    _set_keys(up, "{provider: age, key: env:NEW_KEY}")
     before = open_cluster(str(up)).vault.version("munge")
     assert "GC1164" in _codes(up, run)
     refused = run("up", str(up), "--yes")
@@ -66,7 +66,7 @@ def test_another_provider_is_in_the_plan_and_up_refuses_until_it_is_changed(
 def test_a_change_that_was_not_followed_by_an_up_needs_the_old_key_no_more(
     run: Run, up: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _say(up, "{provider: age, key: env:NEW_KEY}")
+    _set_keys(up, "{provider: age, key: env:NEW_KEY}")
     assert run("rotate", "encryption", str(up)).exit_code == 0
     monkeypatch.delenv("OLD_KEY")
     # What was applied last still names the old key: the state says itself where the new one is.
@@ -76,7 +76,7 @@ def test_a_change_that_was_not_followed_by_an_up_needs_the_old_key_no_more(
 def test_without_the_old_key_nothing_is_changed_and_it_is_reported_where_it_was(
     run: Run, up: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _say(up, "{provider: age, key: env:NEW_KEY}")
+    _set_keys(up, "{provider: age, key: env:NEW_KEY}")
     monkeypatch.delenv("OLD_KEY")
     kept = _kept(up)
     done = run("rotate", "encryption", str(up), "--format", "json")
@@ -90,7 +90,7 @@ def test_a_provider_that_can_not_be_used_stops_up_before_a_machine_is_made(
     run: Run, spec: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    _say(spec, f"{{provider: sops, age: [{pyrage.x25519.Identity.generate().to_public()}]}}")
+    _set_keys(spec, f"{{provider: sops, age: [{pyrage.x25519.Identity.generate().to_public()}]}}")
     done = run("up", str(spec), "--yes")
     assert done.exit_code == 1
     assert "GC1162" in done.stderr
@@ -101,7 +101,7 @@ def test_a_new_provider_that_can_not_be_used_leaves_all_as_it_was(
     run: Run, up: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    _say(up, f"{{provider: sops, age: [{pyrage.x25519.Identity.generate().to_public()}]}}")
+    _set_keys(up, f"{{provider: sops, age: [{pyrage.x25519.Identity.generate().to_public()}]}}")
     kept = _kept(up)
     assert run("rotate", "encryption", str(up)).exit_code == 1
     assert _kept(up) == kept

@@ -45,14 +45,14 @@ class SmokeResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @pytest.fixture
-def gate(run: Callable[..., Any], stand_in: Callable[..., None]) -> Callable[..., Any]:
+def gate(run: Callable[..., Any], put_doubles: Callable[..., None]) -> Callable[..., Any]:
     """Run the verb on a double that ends with the given verdict."""
 
     def invoke(verdict: Verdict, *words: str) -> Any:
-        stand_in(
+        put_doubles(
             "cluster.cluster", open_cluster=lambda target, *, running: target if running else None
         )
-        stand_in("smoke.gate", run_gate=lambda *_, **__: SmokeResult(verdict=verdict))
+        put_doubles("smoke.gate", run_gate=lambda *_, **__: SmokeResult(verdict=verdict))
         return run("smoke", "demo", *words)
 
     return invoke

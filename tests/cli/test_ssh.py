@@ -10,8 +10,8 @@ import pytest
 
 
 @pytest.fixture
-def asked(
-    run: Callable[..., Any], stand_in: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+def run_ssh(
+    run: Callable[..., Any], put_doubles: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., Any]:
     """Run the verb on doubles of the lifecycle and of exec; return their calls."""
 
@@ -25,10 +25,10 @@ def asked(
         def execvp(file: str, argv: list[str]) -> None:
             seen.append((file, argv))
 
-        stand_in(
+        put_doubles(
             "cluster.cluster", open_cluster=lambda target, *, running: target if running else None
         )
-        stand_in("nodes.ssh.shell", ssh_argv=ssh_argv)
+        put_doubles("nodes.ssh.shell", ssh_argv=ssh_argv)
         monkeypatch.setattr(os, "execvp", execvp)
         done = run("ssh", *words)
         assert done.exit_code == 0, done.output
@@ -51,6 +51,6 @@ def asked(
     ],
 )
 def test_words_after_the_dashes_belong_to_the_node(
-    asked: Callable[..., Any], words: list[str], meant: Any
+    run_ssh: Callable[..., Any], words: list[str], meant: Any
 ) -> None:
-    assert asked(*words) == meant
+    assert run_ssh(*words) == meant

@@ -12,17 +12,17 @@ from gcluster.lifecycle.status.conditions import ClusterStatus, Condition
 
 
 @pytest.fixture
-def looking(run: Callable[..., Any], stand_in: Callable[..., None]) -> Callable[..., Any]:
+def looking(run: Callable[..., Any], put_doubles: Callable[..., None]) -> Callable[..., Any]:
     """Run the verb on a double that sees one condition."""
 
     def invoke(condition: Condition, *words: str) -> Any:
         status = ClusterStatus(
             cluster="demo", conditions=(condition,), nodes=(), queue=None, certificate=None
         )
-        stand_in(
+        put_doubles(
             "cluster.cluster", open_cluster=lambda target, *, running: target if running else None
         )
-        stand_in("status.health", read_status=lambda _cluster: status)
+        put_doubles("status.health", read_status=lambda _cluster: status)
         return run("status", "demo", *words)
 
     return invoke

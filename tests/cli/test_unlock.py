@@ -22,13 +22,13 @@ class Unlocked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @pytest.fixture
-def unlocked(run: Callable[..., Any], stand_in: Callable[..., None]) -> Callable[..., Any]:
+def unlocked(run: Callable[..., Any], put_doubles: Callable[..., None]) -> Callable[..., Any]:
     """Run the verb on a double and return the result and what was released."""
 
     def invoke(lock: str, *words: str, **answer: Any) -> Any:
         seen: list[Any] = []
         cluster = SimpleNamespace(name="demo")
-        stand_in(
+        put_doubles(
             "cluster.cluster", open_cluster=lambda _target, *, running: cluster if running else None
         )
 
@@ -36,7 +36,7 @@ def unlocked(run: Callable[..., Any], stand_in: Callable[..., None]) -> Callable
             seen.append((site, epoch))
             return Unlocked(lock=f"{site}/{epoch}", **answer)
 
-        stand_in("cluster.unlock", unlock=unlock)
+        put_doubles("cluster.unlock", unlock=unlock)
         return run("unlock", "demo", "--lock", lock, *words), seen
 
     return invoke

@@ -41,7 +41,7 @@ class UpResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @pytest.fixture
-def bringing(run: Callable[..., Any], stand_in: Callable[..., None]) -> Callable[..., Any]:
+def bringing(run: Callable[..., Any], put_doubles: Callable[..., None]) -> Callable[..., Any]:
     """Run the verb on a double that prompts about a plan, reports a stage and ends as given."""
 
     def invoke(result: UpResult, *words: str) -> Any:
@@ -54,8 +54,8 @@ def bringing(run: Callable[..., Any], stand_in: Callable[..., None]) -> Callable
             report(StageFinished(name="nodes", ok=True, summary="5/5 up", seconds=6.2))
             return result
 
-        stand_in("cluster.cluster", open_cluster=lambda target: target)
-        stand_in("up.up", up=up)
+        put_doubles("cluster.cluster", open_cluster=lambda target: target)
+        put_doubles("up.up", up=up)
         return run("up", "demo.yaml", *words)
 
     return invoke

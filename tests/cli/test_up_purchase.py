@@ -32,7 +32,7 @@ BUYING = msgspec.structs.replace(PLAN, fallback_lists=(FALLBACK_LIST,))
 
 @pytest.fixture
 def buying(
-    run: Callable[..., Any], stand_in: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+    run: Callable[..., Any], put_doubles: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., Any]:
     """Run the verb on a double that prompts about a purchase; `typed` are the answers."""
 
@@ -53,8 +53,8 @@ def buying(
 
         monkeypatch.setattr("gcluster.cli.console.can_ask", lambda: bool(typed))
         monkeypatch.setattr("builtins.input", answer)
-        stand_in("cluster.cluster", open_cluster=lambda target: target)
-        stand_in("up.up", up=up)
+        put_doubles("cluster.cluster", open_cluster=lambda target: target)
+        put_doubles("up.up", up=up)
         return run("up", "demo.yaml", *words), prompts, wished
 
     return invoke
@@ -92,7 +92,7 @@ def test_a_pool_that_was_not_named_is_not_queried(buying: Callable[..., Any]) ->
     assert wished == [OptionOverrides()]
 
 
-def test_where_nobody_can_type_a_named_purchase_needs_yes(buying: Callable[..., Any]) -> None:
+def test_without_a_terminal_a_named_purchase_needs_yes(buying: Callable[..., Any]) -> None:
     done, _, wished = buying("--buy-capacity-block", "gpu")
     assert (done.exit_code, wished) == (int(Exit.REFUSED), [])
     _, _, wished = buying("--buy-capacity-block", "gpu", "--yes")

@@ -70,7 +70,7 @@ def browse(server: DashboardServer, tmp_path: Path, *steps: dict[str, Any]) -> l
 
 
 def picture(tmp_path: Path, name: str) -> str:
-    """Return where a picture goes: into the docs where those are asked for."""
+    """Return where a picture goes: into the docs where those are written."""
     folder = live.ROOT / "docs" if os.environ.get("GCLUSTER_PICTURES") else tmp_path
     return str(folder / f"dashboard-{name}.png")
 
@@ -146,7 +146,7 @@ def test_the_four_questions_are_answered_in_both_themes_and_on_a_telephone(
     assert fits is True
 
 
-def test_a_job_s_page_says_why_it_is_slow_and_every_board_is_drawn_from_a_real_prometheus(
+def test_a_job_s_page_shows_why_it_is_slow_and_every_board_is_drawn_from_a_real_prometheus(
     tmp_path: Path,
 ) -> None:
     with live.watched(tmp_path) as prometheus:
@@ -184,7 +184,7 @@ def test_a_job_s_page_says_why_it_is_slow_and_every_board_is_drawn_from_a_real_p
     assert "GPUs wait" in found
 
 
-def test_a_prometheus_that_stops_is_said_on_the_page(tmp_path: Path) -> None:
+def test_a_prometheus_that_stops_is_reported_on_the_page(tmp_path: Path) -> None:
     refused = {"status": "error", "error": "out of order"}
     with serving(lambda questions: [refused for _ in questions]) as server:
         chromium = shutil.which("chromium")

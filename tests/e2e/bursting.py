@@ -104,7 +104,7 @@ class Bursting:
         self.stop()
         self.start()
 
-    def said(self, what: str, nodes: str = "") -> list[dict[str, Any]]:
+    def events(self, what: str, nodes: str = "") -> list[dict[str, Any]]:
         """Return the agent's events of one kind; "": of all nodes."""
         lines = self.log.read_text().splitlines() if self.log.exists() else []
         events = (json.loads(line) for line in lines if line.startswith("{") and line.endswith("}"))

@@ -42,14 +42,14 @@ def main() -> int:
     if verb == "down":
         cluster = open_cluster(spec, running=True)
         return int(down(cluster, silent, confirm=lambda _: True).exit_code)
-    for module, name, stand_in in (
+    for module, name, double in (
         (apply, "converge_nodes", as_they_are),
         (apply, "pass_gate", lambda *_: None),
         (phases, "bring_queue", lambda *_: None),
         (phases, "wait_for_answers", lambda *_: None),
         (phases, "settle", lambda *_: ()),
     ):
-        setattr(module, name, stand_in)
+        setattr(module, name, double)
     allowed = frozenset({"pool:gpu", "pool:head", "controller:head"})
     return int(up(open_cluster(spec), silent, confirm=lambda _: True, allow=allowed).exit_code)
 

@@ -123,7 +123,7 @@ class CloudDouble:
         assert result["verdict"]["verdict"] == "pass"
         assert sorted(self.machines.existing().values()) == NODES
 
-    def certificate_says_simulated(self) -> None:
+    def check_certificate_is_simulated(self) -> None:
         """Look at what the certificate says of GPUs and transport."""
         (file,) = self.live.spec.parent.rglob("certificate.json")
         certificate = json.loads(file.read_text(encoding="utf-8"))

@@ -53,9 +53,9 @@ class LiveCluster:
             "XDG_CONFIG_HOME": str(self.config),
             "NO_COLOR": "1",
         }
-        self.ask_for(nodes=4)
+        self.write_spec(nodes=4)
 
-    def ask_for(self, *, nodes: int) -> None:
+    def write_spec(self, *, nodes: int) -> None:
         """Write the spec with so many GPU nodes."""
         self.spec.write_text(SPEC.format(name=self.name, count=nodes))
 
@@ -184,7 +184,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveCluster]:
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveCluster]:
     """A controller with the accounting database and two nodes, up; several files share it."""
     cluster = LiveCluster(tmp_path_factory.mktemp("pair"))
-    cluster.ask_for(nodes=2)
+    cluster.write_spec(nodes=2)
     cluster.spec.write_text(
         cluster.spec.read_text().replace("type: slurm", f"type: slurm\n  {ACCOUNTS}")
     )

@@ -62,7 +62,7 @@ RESTRICTED = {
     "seccompProfile": {"type": "RuntimeDefault"},
 }
 """What containers of accounts say (Kubernetes, Pod Security Standards)."""
-_ASK = Path(__file__).parents[2] / "molecule" / "kubernetes" / "tests" / "ask-name"
+_ASK = Path(__file__).parents[2] / "molecule" / "kubernetes" / "tests" / "query-name"
 
 
 class KubernetesCluster(LiveCluster):
@@ -72,9 +72,9 @@ class KubernetesCluster(LiveCluster):
         """Write the spec; nothing is started."""
         super().__init__(folder)
         self.name = f"k8s-{secrets.token_hex(3)}"
-        self.ask_for(nodes=nodes)
+        self.write_spec(nodes=nodes)
 
-    def ask_for(self, *, nodes: int, quota: int = 0, more: str = "", end: str = SMOKE) -> None:
+    def write_spec(self, *, nodes: int, quota: int = 0, more: str = "", end: str = SMOKE) -> None:
         """Write the spec.
 
         Args:

@@ -29,7 +29,7 @@ class Site:
 
     def __init__(self, live: LiveCluster) -> None:
         """Write the spec; nothing is started."""
-        live.ask_for(nodes=4)
+        live.write_spec(nodes=4)
         self.live = live
         self.spec: dict[str, Any] = yaml.safe_load(live.spec.read_text())
         self.spec["pools"]["books"] = {"site": "here", "role": "login"}
@@ -71,7 +71,7 @@ class Site:
         """Run a shell line on the controller."""
         return self.live.on("head", command).strip()
 
-    def books(self, command: str) -> str:
+    def on_database_host(self, command: str) -> str:
         """Run a shell line where slurmdbd and MariaDB are."""
         return self.live.on("books", command).strip()
 

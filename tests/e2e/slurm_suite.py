@@ -143,7 +143,7 @@ class Suite:
             return done.returncode
         return SKIPPED
 
-    def said(self, test: str) -> str:
+    def last_message(self, test: str) -> str:
         """Return what a test that failed said last, without its decoration."""
         lines = (LOGS / f"{test}.log").read_text(encoding="utf-8").splitlines()
         answer = [line for line in lines if re.search(r"Fatal|failed  ?:|Error |^E  ", line)]
@@ -181,7 +181,7 @@ def main() -> int:
                 elif outcome == "passed" and not EXPECTED.get(test, AT_TIMES).startswith(AT_TIMES):
                     outcome = "passed unexpectedly"
                 counted[outcome] += 1
-                why = suite.said(test) if outcome == "failed" else EXPECTED.get(test, "")
+                why = suite.last_message(test) if outcome == "failed" else EXPECTED.get(test, "")
                 seconds = time.monotonic() - began
                 sys.stderr.write(f"{test:<12} {outcome:<10} {seconds:5.0f} s  {why}\n")
         finally:

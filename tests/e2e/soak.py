@@ -53,10 +53,10 @@ class Soak:
         """Write the spec; nothing is started."""
         self.live = LiveCluster(folder)
         self.bursting = Bursting(self.live, NONE)
-        self.want(2)
+        self.set_nodes(2)
         self.rounds: list[dict[str, float]] = []
 
-    def want(self, count: int) -> None:
+    def set_nodes(self, count: int) -> None:
         """Set the number of home nodes in the spec."""
         self.live.spec.write_text(SPEC.format(name=self.live.name, count=count))
 
@@ -82,7 +82,7 @@ class Soak:
 
     def resized(self, count: int) -> None:
         """Apply another count; the agent ends on a changed spec: its unit starts it again."""
-        self.want(count)
+        self.set_nodes(count)
         self.up()
         assert self.bursting.agent is not None
         self.bursting.agent.wait(timeout=60)

@@ -126,7 +126,7 @@ def test_a_job_waits_for_those_that_it_depends_on(site: Site) -> None:
 
 
 @pytest.mark.core
-def test_what_a_job_used_of_its_node_is_booked(site: Site) -> None:
+def test_what_a_job_used_of_its_node_is_in_accounting(site: Site) -> None:
     job = site.sbatch("ada", "used", "--nodes=1 --acctg-freq=task=1", "sleep 3")
     used = f"sacct --noheader --parsable2 --jobs={job}.batch --format=State,MaxRSS,AveCPU"
     until(lambda: site.head(used).startswith("COMPLETED"))
@@ -170,18 +170,18 @@ def test_a_maintenance_window_is_a_reservation_and_goes_with_the_spec(site: Site
 def test_a_database_that_is_stopped_stops_no_job_and_is_reported(site: Site) -> None:
     job = site.sbatch("ada", "through", "--nodes=1")
     until(lambda: site.state(job).startswith("RUNNING"))
-    site.books("systemctl stop mariadb")
+    site.on_database_host("systemctl stop mariadb")
     try:
         plan = site.live.json("plan", str(site.live.spec))
         assert plan["accounting"]["problem"]
         assert site.state(job).startswith("RUNNING")
     finally:
-        site.books("systemctl start mariadb && systemctl restart slurmdbd")
+        site.on_database_host("systemctl start mariadb && systemctl restart slurmdbd")
     site.clear()
 
 
 def test_no_log_of_a_run_and_no_process_holds_the_database_s_password(site: Site) -> None:
-    password = site.books("sed -n s/^StoragePass=//p /etc/slurm/slurmdbd.conf")
+    password = site.on_database_host("sed -n s/^StoragePass=//p /etc/slurm/slurmdbd.conf")
     assert len(password) == 48
     kept = [path for path in site.live.data.rglob("*") if path.is_file()]
     assert kept

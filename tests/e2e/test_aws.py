@@ -91,10 +91,10 @@ def test_up_that_is_killed_ten_times_comes_to_a_passed_allreduce(amazon: Amazon)
 
 
 def test_the_certificate_reports_that_gpus_and_transport_are_simulated(amazon: Amazon) -> None:
-    amazon.certificate_says_simulated()
+    amazon.check_certificate_is_simulated()
 
 
-def test_nobody_gets_to_a_private_node_but_through_the_public_one(amazon: Amazon) -> None:
+def test_a_private_node_is_reached_through_the_public_one_only(amazon: Amazon) -> None:
     said = amazon.live.on("train001", "hostname; whoami").split()
     assert said == ["train001", "admin"]
 

@@ -85,10 +85,10 @@ def test_up_that_is_killed_ten_times_comes_to_a_passed_allreduce(azure: Azure) -
 
 
 def test_the_certificate_reports_that_gpus_and_transport_are_simulated(azure: Azure) -> None:
-    azure.certificate_says_simulated()
+    azure.check_certificate_is_simulated()
 
 
-def test_nobody_gets_to_a_private_node_but_through_the_public_one(azure: Azure) -> None:
+def test_a_private_node_is_reached_through_the_public_one_only(azure: Azure) -> None:
     assert azure.live.on("train001", "hostname; whoami").split() == ["train001", "azureuser"]
 
 

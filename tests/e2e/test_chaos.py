@@ -88,7 +88,7 @@ def test_however_often_it_is_killed_nothing_is_orphaned_or_made_twice(
     try:
         while tally["killed"] < KILLS:
             nodes = draw.choice([1, 2])
-            live.ask_for(nodes=nodes)
+            live.write_spec(nodes=nodes)
             verb = draw.choices(["up", "down"], [3, 1])[0]
             code = _run(live, verb, draw.randint(1, _LATEST[verb]))
             tally[verb] += 1

@@ -168,7 +168,7 @@ def test_slurmrestd_takes_a_job_of_who_has_a_token_and_no_others_s(pair: Pair) -
     assert owner == "ada by-rest"
 
 
-def test_a_slurmdbd_that_stops_is_stood_in_for(pair: Pair) -> None:
+def test_a_slurmdbd_that_stops_is_replaced_by_the_backup(pair: Pair) -> None:
     pair.on("head01", "systemctl stop slurmdbd")
     known = "timeout 20 sacctmgr --noheader --parsable2 show cluster format=Cluster 2>&1 || true"
     try:

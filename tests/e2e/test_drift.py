@@ -41,7 +41,7 @@ BY_HAND = {
         "echo 'ssh-ed25519 AAAA stranger' >> /root/.ssh/authorized_keys",
     ),
 }
-MENDED = {
+FIXED = {
     ("node", "key", "gpu001", "/etc/munge/munge.key"),
     ("node", "package", "gpu001", "libpmix-bin"),
     ("node", "stamp", "gpu001", "allreduce.install"),
@@ -133,7 +133,7 @@ def test_each_kind_of_drift_made_by_hand_is_found(pair: LiveCluster) -> None:
     _in_network_of(pair, "gpu001", "sysctl", "-q", "-w", "net.core.somaxconn=77")
     _in_network_of(pair, "gpu001", "ip", "link", "set", "eth0", "mtu", "1400")
     report = _drift(pair, 3)
-    assert _found(report) == MENDED | LEFT
+    assert _found(report) == FIXED | LEFT
     seen = {(d["kind"], d["where"]): d for d in report["drifts"]}
     drained = seen["state", "gpu002"]
     assert drained["now"].endswith("a hand")

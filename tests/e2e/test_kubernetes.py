@@ -51,10 +51,10 @@ def test_plan_reports_where_kubernetes_comes_from_and_changes_nothing(
 def test_another_version_than_the_bundles_is_refused_before_anything_is_made(
     live: KubernetesCluster,
 ) -> None:
-    live.ask_for(nodes=1, end='software: {kubernetes: "1.34.1"}\n')
+    live.write_spec(nodes=1, end='software: {kubernetes: "1.34.1"}\n')
     said = live.gcluster("up", str(live.spec), "--yes", expect=4)
     assert "GC1001" in said.stderr
-    live.ask_for(nodes=1)
+    live.write_spec(nodes=1)
     assert live.engine("ps", "--all") == []
 
 
@@ -193,7 +193,7 @@ def test_right_after_up_nothing_has_drifted_and_everything_is_known(
     assert (report["silent"], report["behind"], report["unsealed"]) == ({}, [], {})
 
 
-def test_what_somebody_removed_is_in_the_plan_and_comes_back(live: KubernetesCluster) -> None:
+def test_what_was_deleted_by_hand_is_in_the_plan_and_comes_back(live: KubernetesCluster) -> None:
     live.kubectl("delete", "priorityclass", "high")
     plan = live.json("plan", str(live.spec))
     assert plan["objects"]["changes"] == ["add PriorityClass: high"]
@@ -273,10 +273,10 @@ def test_a_quality_of_service_that_the_account_has_not_is_refused(live: Kubernet
 def test_an_account_that_the_spec_drops_keeps_its_work_and_goes_when_that_ended(
     live: KubernetesCluster,
 ) -> None:
-    live.ask_for(nodes=1, more="biology: {qos: [low], users: [ada]}")
+    live.write_spec(nodes=1, more="biology: {qos: [low], users: [ada]}")
     live.up()
     live.apply(pod("kept", qos="low", namespace="biology"))
-    live.ask_for(nodes=1)
+    live.write_spec(nodes=1)
     assert "GC1007" in {said["code"] for said in live.up()["diagnostics"]}
     assert live.phase("kept", "biology") == "Running"
     live.kubectl("delete", "pod", "kept", "--namespace=biology")

@@ -51,7 +51,7 @@ def emptied(live: KubernetesCluster, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def cut_off(live: KubernetesCluster, end: str = SMOKE) -> None:
     """Write the spec of a site whose nodes reach nothing beyond this machine."""
-    live.ask_for(nodes=1, end=end)
+    live.write_spec(nodes=1, end=end)
     internal = "provider: local, network: {internal: true}"
     live.spec.write_text(live.spec.read_text().replace("provider: local", internal))
 
@@ -165,7 +165,7 @@ def test_no_node_reaches_anything_or_has_another_source(live: KubernetesCluster)
         assert "/bundle/apt/" in source
 
 
-def test_a_pod_that_wants_its_image_pulled_finds_it_on_its_node(live: KubernetesCluster) -> None:
+def test_a_pod_with_pull_policy_always_finds_its_image_on_its_node(live: KubernetesCluster) -> None:
     wanting = pod("wanting", gpus=1, qos="low")
     wanting["spec"]["containers"][0]["imagePullPolicy"] = "Always"
     live.apply(wanting)

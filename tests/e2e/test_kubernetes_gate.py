@@ -33,7 +33,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubernetesCluster
     """A cluster that is taken down whatever happens."""
     cluster = KubernetesCluster(tmp_path_factory.mktemp("gate"), nodes=2)
     smoke = "smoke: {allreduce: {sizes: 8B..1MiB, iterations: 2}}"
-    cluster.ask_for(nodes=2, end=smoke)
+    cluster.write_spec(nodes=2, end=smoke)
     yield cluster
     cluster.gcluster("down", str(cluster.spec), "--yes", expect=None)
 

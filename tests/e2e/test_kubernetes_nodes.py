@@ -45,7 +45,7 @@ def test_pods_of_all_nodes_are_reached_and_find_names(live: KubernetesCluster) -
 
 
 def test_a_job_of_high_priority_takes_the_place_of_a_low_one(live: KubernetesCluster) -> None:
-    live.ask_for(nodes=2, quota=32)
+    live.write_spec(nodes=2, quota=32)
     live.up()
     live.apply(pod("low-1", gpus=8, qos="low"), pod("low-2", gpus=8, qos="low"))
     live.runs("low-1")
@@ -58,7 +58,7 @@ def test_a_job_of_high_priority_takes_the_place_of_a_low_one(live: KubernetesClu
 
 
 def test_a_quota_is_held_over_all_nodes(live: KubernetesCluster) -> None:
-    live.ask_for(nodes=2)
+    live.write_spec(nodes=2)
     live.up()
     live.apply(pod("one", gpus=8, qos="low"), pod("two", gpus=8, qos="low"))
     assert "exceeded quota" in live.apply(pod("three", gpus=8, qos="low"), expect=1)
@@ -67,7 +67,7 @@ def test_a_quota_is_held_over_all_nodes(live: KubernetesCluster) -> None:
 
 def test_a_third_node_costs_itself(live: KubernetesCluster) -> None:
     before = live.stamp_times()
-    live.ask_for(nodes=3)
+    live.write_spec(nodes=3)
     live.up()
     assert live.ready()["gpu003"]
     touched = {
@@ -77,7 +77,7 @@ def test_a_third_node_costs_itself(live: KubernetesCluster) -> None:
 
 
 def test_a_node_that_the_spec_drops_is_drained_and_removed(live: KubernetesCluster) -> None:
-    live.ask_for(nodes=2)
+    live.write_spec(nodes=2)
     live.up()
     assert set(live.ready()) == {"head", "gpu001", "gpu002"}
     assert live.up()["changed"] is False

@@ -37,7 +37,7 @@ class Upgraded(KubernetesCluster):
 
     def of(self, version: str, recipe_folder: Path | None) -> None:
         """Set a version in the spec, and the recipe that has it; None: our own."""
-        self.ask_for(nodes=2, end=f'software: {{kubernetes: "{version}"}}\n{SMOKE}')
+        self.write_spec(nodes=2, end=f'software: {{kubernetes: "{version}"}}\n{SMOKE}')
         self.environment.pop(VARIABLE, None)
         if recipe_folder is not None:
             self.environment[VARIABLE] = str(recipe_folder)

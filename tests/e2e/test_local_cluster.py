@@ -199,7 +199,7 @@ def test_a_fifth_node_costs_itself_and_the_controllers_slurm_configuration(
     live: LiveCluster,
 ) -> None:
     before = live.stamp_times()
-    live.ask_for(nodes=5)
+    live.write_spec(nodes=5)
     live.gcluster("up", str(live.spec), "--yes")
     after = live.stamp_times()
     touched = {key for key, line in after.items() if before.get(key) != line}
@@ -211,7 +211,7 @@ def test_a_node_stays_while_a_job_in_line_requests_it_by_name(live: LiveCluster)
     """Slurm ends such a job, NODE_FAIL, when its configuration no longer has the node."""
     send = "sbatch --parsable --output=/dev/null --begin=now+1hour --nodelist=gpu005 --wrap=true"
     job = live.on("head", f"cd /tmp && runuser -u ada -- {send}").strip()
-    live.ask_for(nodes=4)
+    live.write_spec(nodes=4)
     said = live.gcluster("up", str(live.spec), "--yes", expect=4)
     assert f"(gpu005): {job}" in said.stdout + said.stderr
     assert live.on("head", f"squeue --noheader --jobs={job} --format=%T").strip() == "PENDING"
@@ -219,14 +219,14 @@ def test_a_node_stays_while_a_job_in_line_requests_it_by_name(live: LiveCluster)
         live.on("head", "sinfo --noheader --Node --nodes=gpu005 --format=%T").split()[0] == "idle"
     )
     live.on("head", f"scancel {job}")
-    live.ask_for(nodes=5)
+    live.write_spec(nodes=5)
 
 
 def test_a_node_leaves_once_its_job_has_ended(live: LiveCluster) -> None:
     send = "sbatch --parsable --output=/dev/null --nodelist=gpu005 --wrap='sleep 15'"
     job = live.on("head", f"cd /tmp && runuser -u ada -- {send}").strip()
     until(lambda: "RUNNING" in live.on("head", f"squeue --noheader --format=%T --jobs={job}"))
-    live.ask_for(nodes=4)
+    live.write_spec(nodes=4)
     said = live.gcluster("up", str(live.spec), "--yes")
     assert f"waiting for gpu005 (job {job})" in said.stdout + said.stderr
     ended = live.on("head", f"scontrol show job {job}")

@@ -22,7 +22,7 @@ smoke: {{allreduce: {{sizes: 8B..64KiB, iterations: 1}}}}
 PROGRAM = "setsid setpriv --reuid=alice --regid=alice --clear-groups sleep 3600 >/dev/null 2>&1 &"
 
 
-def _ask(live: LiveCluster, count: int) -> None:
+def _write_spec(live: LiveCluster, count: int) -> None:
     live.spec.write_text(SPEC.format(name=live.name, count=count))
 
 
@@ -34,7 +34,7 @@ def _states(live: LiveCluster) -> dict[str, str]:
 
 
 def test_the_allreduce_passes_and_leaves_nothing_on_the_nodes(live: LiveCluster) -> None:
-    _ask(live, 3)
+    _write_spec(live, 3)
     result = live.json("up", str(live.spec), "--yes")
     assert result["verdict"]["verdict"] == "pass"
     assert result["verdict"]["ranks"] == 3
@@ -50,7 +50,7 @@ def test_a_node_in_use_is_left_out_of_the_test_and_not_removed(live: LiveCluster
     until(lambda: _states(live)["gpu003"] == "in use")
     assert live.json("smoke", live.name)["left_out"] == "gpu003"
 
-    _ask(live, 2)
+    _write_spec(live, 2)
     plan = live.json("plan", str(live.spec))
     assert plan["job_impact"]["users"] == ["alice"]
     refused = live.gcluster("up", str(live.spec), "--yes", expect=4)

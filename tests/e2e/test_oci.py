@@ -78,10 +78,10 @@ def test_up_that_is_killed_ten_times_comes_to_a_passed_allreduce(oracle: Oracle)
 
 
 def test_the_certificate_reports_that_gpus_and_transport_are_simulated(oracle: Oracle) -> None:
-    oracle.certificate_says_simulated()
+    oracle.check_certificate_is_simulated()
 
 
-def test_nobody_gets_to_a_private_node_but_through_the_public_one(oracle: Oracle) -> None:
+def test_a_private_node_is_reached_through_the_public_one_only(oracle: Oracle) -> None:
     assert oracle.live.on("train001", "hostname; whoami").split() == ["train001", "debian"]
 
 

@@ -21,7 +21,7 @@ smoke: {{allreduce: {{sizes: 8B..64KiB, iterations: 1}}}}
 _MORE = "  gpu: {site: here, machine: sim.h100x8, count: 1}"
 
 
-def _ask(live: LiveCluster, *, computes: bool, more: str = "") -> None:
+def _write_spec(live: LiveCluster, *, computes: bool, more: str = "") -> None:
     said = ", compute: true" if computes else ""
     live.spec.write_text(SPEC.format(name=live.name, computes=said, more=more))
 
@@ -31,7 +31,7 @@ def _state(live: LiveCluster) -> str:
 
 
 def test_one_node_is_the_whole_cluster_and_runs_its_jobs(live: LiveCluster) -> None:
-    _ask(live, computes=True)
+    _write_spec(live, computes=True)
     result = live.json("up", str(live.spec), "--yes")
     assert result["verdict"]["verdict"] == "pass"
     gpus = live.on("box", "srun --gpus=2 sh -c 'echo $SLURM_JOB_NODELIST $SLURM_GPUS_ON_NODE'")
@@ -42,7 +42,7 @@ def test_one_node_is_the_whole_cluster_and_runs_its_jobs(live: LiveCluster) -> N
 def test_it_stops_computing_only_when_its_jobs_have_ended(live: LiveCluster) -> None:
     live.on("box", "cd /tmp && sbatch --wrap 'sleep 600'")
     until(lambda: "R" in live.on("box", "squeue --noheader --format %t"))
-    _ask(live, computes=False, more=_MORE)
+    _write_spec(live, computes=False, more=_MORE)
     refused = live.gcluster("up", str(live.spec), "--yes", expect=None)
     assert refused.returncode != 0
     assert "jobs run here: drain the node first" in refused.stdout + refused.stderr

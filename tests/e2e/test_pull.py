@@ -29,7 +29,7 @@ class Pulling:
 
     def __init__(self, live: LiveCluster) -> None:
         """Write the first spec."""
-        live.ask_for(nodes=len(NODES))
+        live.write_spec(nodes=len(NODES))
         self.live = live
         self.pushed_to: set[str] = set()
         """Hosts of the last `up` that steps went to over SSH."""
@@ -47,7 +47,7 @@ class Pulling:
         self.pushed_to = {found[1] for detail in details if (found := _PUSHED.fullmatch(detail))}
         return json.loads(done.stdout)
 
-    def said(self, node: str) -> Any:
+    def last_run(self, node: str) -> Any:
         """Return how a node's last run ended, as it reported to the collector."""
         return json.loads(self.live.on(node, "cat /var/lib/gcluster/self-converge/state.json"))
 
@@ -66,7 +66,7 @@ def test_up_ends_in_a_passed_allreduce_of_nodes_that_set_themselves_up(pulling: 
     result = pulling.up()
     assert result["failed_hosts"] == {}
     assert (result["verdict"]["verdict"], result["verdict"]["ranks"]) == ("pass", 2)
-    assert {pulling.said(node)["state"] for node in NODES} == {"converged"}
+    assert {pulling.last_run(node)["state"] for node in NODES} == {"converged"}
 
 
 def test_a_second_up_changes_nothing(pulling: Pulling) -> None:
@@ -106,8 +106,8 @@ def test_what_was_not_signed_is_refused_and_named(pulling: Pulling) -> None:
     pulling.live.on("head", f"sed -i 's/max_failed/min_failed/' {PACKAGE_MIRROR}/gpu.signed")
     before = pulling.live.stamp_times()
     for node in NODES:
-        until(lambda node=node: pulling.said(node)["state"] == "refused", PATIENCE_S)  # type: ignore[misc]
-    assert "signature" in pulling.said("gpu001")["reason"]
+        until(lambda node=node: pulling.last_run(node)["state"] == "refused", PATIENCE_S)  # type: ignore[misc]
+    assert "signature" in pulling.last_run("gpu001")["reason"]
     assert pulling.live.stamp_times() == before
 
 

@@ -19,7 +19,7 @@ BROKEN = "systemctl mask --now slurmd && rm /var/lib/gcluster/stamps/slurm.*"
 @pytest.fixture(scope="module")
 def pair(live: LiveCluster) -> LiveCluster:
     """A cluster of two nodes, up, that goes on with one."""
-    live.ask_for(nodes=2)
+    live.write_spec(nodes=2)
     text = live.spec.read_text().replace("count: 2", "count: 2, quorum: 1")
     live.spec.write_text(text)
     live.gcluster("up", str(live.spec), "--yes")

@@ -52,7 +52,7 @@ class Site:
     def __init__(self, live: LiveCluster, sources: dict[str, Any]) -> None:
         """Write the spec with the distribution's Slurm; nothing is started."""
         self.live = live
-        live.ask_for(nodes=1)
+        live.write_spec(nodes=1)
         self.spec: dict[str, Any] = yaml.safe_load(live.spec.read_text())
         self.spec["scheduler"]["accounting"] = {}
         self.sources = sources

@@ -44,15 +44,15 @@ def test_a_job_spills_runs_its_allreduce_on_rented_nodes_and_all_is_given_back(
 
     bursting.until(lambda: bursting.state(job) == "COMPLETED", within_s=420)
     print_latency(bursting, job, capsys)
-    bursting.until(lambda: len(_nodes(bursting.said("gone", "spill"))) == 2, within_s=120)
+    bursting.until(lambda: len(_nodes(bursting.events("gone", "spill"))) == 2, within_s=120)
 
-    assert bursting.said("moved")[0]["job"] == job
-    assert bursting.said("asked", "spill")[0]["nodes"] == "spill[001-002]"
+    assert bursting.events("moved")[0]["job"] == job
+    assert bursting.events("asked", "spill")[0]["nodes"] == "spill[001-002]"
     assert bursting.job(job, "Partition").startswith("spill")
     assert bursting.rented("spill001") + bursting.rented("spill002") == []
 
 
-def test_nothing_is_left_and_the_book_is_closed(
+def test_nothing_is_left_and_the_ledger_is_closed(
     bursting: Bursting, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bursting.close(monkeypatch, capsys)
@@ -68,7 +68,9 @@ def print_latency(bursting: Bursting, job: str, capsys: pytest.CaptureFixture[st
     at = {line["MESSAGE"]: int(line["__REALTIME_TIMESTAMP"]) / 1e6 for line in lines}
     sent = next(when for what, when in at.items() if f"JobId={job} " in what)
     answered = max(when for what, when in at.items() if re.search("spill00[12] now", what))
-    requested, made = (_when(bursting.said(what, "spill")[0]["time"]) for what in ("asked", "made"))
+    requested, made = (
+        _when(bursting.events(what, "spill")[0]["time"]) for what in ("asked", "made")
+    )
     began = float(bursting.job(job, "Comment"))
     parts = {
         "request": requested - sent, "boot": made - requested,

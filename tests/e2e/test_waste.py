@@ -118,7 +118,7 @@ NOT_HERE = {
 """Panels whose exporter has nothing to say of a container."""
 
 
-def test_the_page_has_data_in_every_panel_and_says_why_an_idle_job_is_slow(
+def test_the_page_has_data_in_every_panel_and_shows_why_an_idle_job_is_slow(
     cluster: LiveCluster,
 ) -> None:
     jobs = {job["account"]: job["job"] for job in top(cluster)["jobs"]}
@@ -129,21 +129,21 @@ def test_the_page_has_data_in_every_panel_and_says_why_an_idle_job_is_slow(
         assert running.stdout is not None
         url = running.stdout.readline().split()[-1]
 
-        def asked(path: str, **names: str) -> Any:
+        def fetch(path: str, **names: str) -> Any:
             words = urllib.parse.urlencode(names)
             with urllib.request.urlopen(f"{url}api/{path}?{words}", timeout=120) as answer:  # noqa: S310
                 return json.load(answer)
 
-        found = asked("now")
+        found = fetch("now")
         empty = {
             chart["title"]
             for board in boards().values()
-            for chart in asked(
+            for chart in fetch(
                 "board", name=board.name, hours="1", of=of.get(board.variable or "", "")
             )["charts"]
             if not chart["lines"]
         }
-        slow = asked("board", name="job", hours="1", of=jobs["vision"])["slow"]
+        slow = fetch("board", name="job", hours="1", of=jobs["vision"])["slow"]
     finally:
         running.send_signal(signal.SIGINT)
         code = running.wait(timeout=30)
@@ -176,7 +176,7 @@ def test_a_report_has_both_accounts_and_stays_after_the_jobs_end(cluster: LiveCl
     assert cluster.on("gpu02", "cat /run/gcluster/gpu-jobs/*") == ""
 
 
-def test_a_prometheus_that_has_stopped_is_said_in_words(cluster: LiveCluster) -> None:
+def test_a_prometheus_that_has_stopped_is_an_error_with_its_cause(cluster: LiveCluster) -> None:
     cluster.on("head01", "systemctl stop prometheus")
     said = cluster.gcluster("top", str(cluster.spec), "--once", expect=1).stderr
 

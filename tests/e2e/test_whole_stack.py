@@ -86,7 +86,7 @@ class Stack:
         """Write the spec as it is now."""
         self.live.spec.write_text(yaml.safe_dump(self.spec, sort_keys=False))
 
-    def wants(self, driver: str) -> None:
+    def set_driver(self, driver: str) -> None:
         """Set a driver's version in the spec."""
         self.spec["software"]["driver"] = driver
         self.write()
@@ -201,7 +201,7 @@ def test_the_plan_of_an_upgrade_names_waves_and_the_jobs_it_waits_for(stack: Sta
     for name in GPUS:
         stack.on(name, "rm -f /tmp/end /tmp/ended")
     stack.submit("gpu01")
-    stack.wants(SECOND)
+    stack.set_driver(SECOND)
     plan = stack.live.json("plan", str(stack.live.spec), expect=None)
     steps = {step["step"]: step for step in plan["steps"]}
     install = steps["nvidia_driver.install"]
@@ -210,7 +210,7 @@ def test_the_plan_of_an_upgrade_names_waves_and_the_jobs_it_waits_for(stack: Sta
     assert {step.split(".")[0] for step in steps} == {"nvidia_driver"}
 
 
-def test_an_upgrade_waits_for_the_running_job_and_does_not_hurt_it(stack: Stack) -> None:
+def test_an_upgrade_waits_for_the_running_job_and_does_not_end_it(stack: Stack) -> None:
     job = stack.on("head01", "squeue --noheader --format=%A")
     running = stack.begin_up()
     assert running.stderr is not None
@@ -237,7 +237,7 @@ def test_an_upgrade_waits_for_the_running_job_and_does_not_hurt_it(stack: Stack)
 
 def test_the_way_back_stops_at_the_first_node_that_fails(stack: Stack) -> None:
     stack.on("gpu01", "echo nonsense > /etc/apt/sources.list.d/broken.sources")
-    stack.wants(FIRST)
+    stack.set_driver(FIRST)
     result = stack.up(expect=3)
     assert "nvidia_driver.install" in result["failed_hosts"]["gpu01"]
     assert any("broken.sources" in str(found) for found in result["diagnostics"])
@@ -276,7 +276,7 @@ def test_nodes_that_converge_themselves_wait_for_jobs_too(stack: Stack) -> None:
     stack.write()
     assert stack.up()["failed_hosts"] == {}
     job = stack.submit("gpu01")
-    stack.wants(SECOND)
+    stack.set_driver(SECOND)
     running = stack.begin_up()
     assert running.stderr is not None
     for line in running.stderr:

@@ -79,7 +79,7 @@ def main() -> int:
     """Do it from the commit that is named; a broken promise is an AssertionError."""
     with tempfile.TemporaryDirectory() as folder:
         live = LiveCluster(Path(folder))
-        live.ask_for(nodes=3)
+        live.write_spec(nodes=3)
         live.spec.write_text(
             live.spec.read_text().replace("type: slurm", f"type: slurm\n  {ACCOUNTS}")
         )

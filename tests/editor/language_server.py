@@ -29,7 +29,7 @@ class LanguageServer:
         self._diagnostics: queue.Queue[Any] = queue.Queue()
         self._number = 0
         threading.Thread(target=self._listen, daemon=True).start()
-        self.ask(
+        self.request(
             "initialize",
             {"processId": None, "rootUri": folder.as_uri(), "capabilities": {}},
         )
@@ -60,9 +60,9 @@ class LanguageServer:
             "textDocument": {"uri": file.as_uri()},
             "position": {"line": line, "character": column},
         }
-        return self.ask(f"textDocument/{what}", place)
+        return self.request(f"textDocument/{what}", place)
 
-    def ask(self, method: str, params: dict[str, Any]) -> Any:
+    def request(self, method: str, params: dict[str, Any]) -> Any:
         """Send a request and return its result."""
         self._number += 1
         self._send({"id": self._number, "method": method, "params": params})

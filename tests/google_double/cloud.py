@@ -5,14 +5,12 @@ Only the types that the programs of plain Slurm sites use are known; others are 
 
 from __future__ import annotations
 
-import hashlib
 import re
-import time
 from typing import Any
 
 import msgspec
 import requests
-from tests.pulumi_double.clouds import Cloud, CloudError, name_of, type_of
+from tests.pulumi_double.clouds import Cloud, CloudError, type_of, unique_name
 
 from .documents import Call, path_of
 from .requests import KINDS, request
@@ -39,7 +37,7 @@ class GoogleCloud(Cloud):
 
     def create(self, urn: str, inputs: Json) -> tuple[str, Json]:
         """Make the call of the type, and read the thing."""
-        kind, made = _kind(urn), request(type_of(urn), _unique(urn), inputs)
+        kind, made = _kind(urn), request(type_of(urn), unique_name(urn), inputs)
         if type_of(urn) in _GRANTS:
             where = self._grant(urn, inputs, add=True)
             return f"{where}/{inputs['role']}/{inputs['member']}", {"etag": "double"}
@@ -65,12 +63,6 @@ class GoogleCloud(Cloud):
             outputs["member"] = f"serviceAccount:{found['email']}"
         return path.removeprefix("v1/").removeprefix("dns/v1/"), outputs
 
-    def update(self, urn: str, identifier: str, old: Json, new: Json) -> Json:
-        """Refuse: nothing that the sites of this double request changes in place."""
-        del identifier
-        changed = {k for k in old.keys() | new.keys() if old.get(k) != new.get(k)}
-        raise CloudError(f"this double can't change {sorted(changed)} of {type_of(urn)}")
-
     def delete(self, urn: str, identifier: str, state: Json) -> None:
         """Take it away; what is gone already is no error."""
         del identifier
@@ -82,7 +74,7 @@ class GoogleCloud(Cloud):
             place = {key: state[key] for key in ("project", "managedZone")}
             self._call(Call("dns.changes.create", place, {"deletions": [record]}), missing_ok=True)
         elif kind.item:
-            self._ask(
+            self._send(
                 "DELETE", KINDS[type_of(urn)].method, kind.item.format_map(state), ignored=_MISSING
             )
 
@@ -130,15 +122,15 @@ class GoogleCloud(Cloud):
         return [{key: one[key] for key in fields} for one in same]
 
     def _read(self, method: str, path: str) -> Json | None:
-        found: Json | None = self._ask("GET", method, path, ignored=_MISSING)
+        found: Json | None = self._send("GET", method, path, ignored=_MISSING)
         return found
 
     def _call(self, call: Call, *, missing_ok: bool = False, exists_ok: bool = False) -> Any:
         verb, path, query = path_of(call)
         ignored = _MISSING if missing_ok else _EXISTS if exists_ok else 0
-        return self._ask(verb, call.method, path, query, call.body, ignored=ignored)
+        return self._send(verb, call.method, path, query, call.body, ignored=ignored)
 
-    def _ask(
+    def _send(
         self, verb: str, method: str, path: str, query: Json | None = None, body: Any = None,
         *, ignored: int = 0,
     ) -> Any:  # fmt: skip
@@ -155,12 +147,6 @@ def _kind(urn: str) -> Kind:
     if type_of(urn) not in _KINDS:
         raise CloudError(f"this double of Google has no type {type_of(urn)}")
     return _KINDS[type_of(urn)]
-
-
-def _unique(urn: str) -> str:
-    """Return the name that the provider gives what has none: its own, and something random."""
-    random = hashlib.sha256(f"{urn}{time.time_ns()}".encode()).hexdigest()[:7]
-    return f"{name_of(urn)}-{random}"
 
 
 _GLOBAL, _REGION, _ZONE = (

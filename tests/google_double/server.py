@@ -67,12 +67,12 @@ class Project:
                 own = getattr(self, f"_{act}", None)
             if own is None:
                 raise Refused(501, "UNIMPLEMENTED", f"this double can't answer {call.method}")
-            answer: Json = own(_Asked(service, call, path))
+            answer: Json = own(_ParsedRequest(service, call, path))
             return answer
 
     # what all kinds have in common
 
-    def _insert(self, requested: _Asked) -> Json:
+    def _insert(self, requested: _ParsedRequest) -> Json:
         self._keep(f"{requested.place}/{requested.body['name']}", requested.body)
         return _done(requested)
 
@@ -89,7 +89,7 @@ class Project:
         self.things[path] = made
         return made
 
-    def _get(self, requested: _Asked) -> Json:
+    def _get(self, requested: _ParsedRequest) -> Json:
         return self._found(requested.place)
 
     def _found(self, path: str) -> Json:
@@ -97,7 +97,7 @@ class Project:
             raise Refused(404, "notFound", f"The resource '{path}' was not found")
         return self.things[path]
 
-    def _delete(self, requested: _Asked) -> Json:
+    def _delete(self, requested: _ParsedRequest) -> Json:
         gone = self._found(requested.place)
         if link := gone.get("selfLink"):
             for path, other in self.things.items():
@@ -107,7 +107,7 @@ class Project:
         del self.things[requested.place]
         return _done(requested)
 
-    def _list(self, requested: _Asked) -> Json:
+    def _list(self, requested: _ParsedRequest) -> Json:
         return {"items": list(self._below(requested.place))}
 
     def _below(self, place: str) -> Iterator[Json]:
@@ -115,7 +115,7 @@ class Project:
             if path.rpartition("/")[0] == place:
                 yield thing
 
-    def _aggregatedList(self, requested: _Asked) -> Json:  # noqa: N802  # the API's word
+    def _aggregatedList(self, requested: _ParsedRequest) -> Json:  # noqa: N802  # the API's word
         kind = requested.place.rpartition("/")[2]
         wanted = _labels(requested.call.parameters.get("filter", ""))
         found: Json = {}
@@ -128,26 +128,26 @@ class Project:
 
     # what only says that all is well
 
-    def _projects_get(self, _asked: _Asked) -> Json:
+    def _projects_get(self, _asked: _ParsedRequest) -> Json:
         return {"quotas": [{"metric": q, "limit": _LARGE, "usage": 0.0} for q in _QUOTAS]}
 
     _regions_get = _projects_get
 
-    def _machineTypes_get(self, requested: _Asked) -> Json:  # noqa: N802  # the API's word
+    def _machineTypes_get(self, requested: _ParsedRequest) -> Json:  # noqa: N802  # the API's word
         return {"name": requested.place.rpartition("/")[2]}
 
-    def _images_get(self, _asked: _Asked) -> Json:
+    def _images_get(self, _asked: _ParsedRequest) -> Json:
         return {"status": "READY"}
 
-    def _images_getFromFamily(self, requested: _Asked) -> Json:  # noqa: N802  # the API's word
+    def _images_getFromFamily(self, requested: _ParsedRequest) -> Json:  # noqa: N802  # the API's word
         return self._images_get(requested)
 
-    def _projects_testIamPermissions(self, requested: _Asked) -> Json:  # noqa: N802  # the API's word
+    def _projects_testIamPermissions(self, requested: _ParsedRequest) -> Json:  # noqa: N802  # the API's word
         return {"permissions": requested.body["permissions"]}
 
     # machines
 
-    def _instances_insert(self, requested: _Asked) -> Json:
+    def _instances_insert(self, requested: _ParsedRequest) -> Json:
         link = requested.call.parameters["sourceInstanceTemplate"].partition("?")[0]
         template = self._found(f"compute/{link.partition('/compute/v1/')[2]}")
         machine: Json = json.loads(json.dumps({**template["properties"], **requested.body}))
@@ -170,16 +170,16 @@ class Project:
             self._nodes.open(made["id"], config["natIP"])
         return _done(requested)
 
-    def _instances_delete(self, requested: _Asked) -> Json:
+    def _instances_delete(self, requested: _ParsedRequest) -> Json:
         self._nodes.end(self._found(requested.place)["id"])
         del self.things[requested.place]
         return _done(requested)
 
-    def _instances_setLabels(self, requested: _Asked) -> Json:  # noqa: N802  # the API's word
+    def _instances_setLabels(self, requested: _ParsedRequest) -> Json:  # noqa: N802  # the API's word
         self._found(requested.place.rpartition("/")[0])["labels"] = requested.body["labels"]
         return _done(requested)
 
-    def _instances_getGuestAttributes(self, requested: _Asked) -> Json:  # noqa: N802  # as above
+    def _instances_getGuestAttributes(self, requested: _ParsedRequest) -> Json:  # noqa: N802  # as above
         machine = self._found(requested.place.rpartition("/")[0])
         space = requested.call.parameters["queryPath"].rstrip("/")
         reported = self._nodes.files(machine["id"], f"{ATTRIBUTES}/{space}")
@@ -188,20 +188,20 @@ class Project:
         items = [{"namespace": space, "key": k, "value": v} for k, v in reported.items()]
         return {"queryPath": f"{space}/", "queryValue": {"items": items}}
 
-    def _instances_getSerialPortOutput(self, requested: _Asked) -> Json:  # noqa: N802  # as above
+    def _instances_getSerialPortOutput(self, requested: _ParsedRequest) -> Json:  # noqa: N802  # as above
         machine = self._found(requested.place.rpartition("/")[0])
         return {"contents": self._nodes.console(machine["id"])}
 
     # kinds of their own form
 
-    def _routers_patch(self, requested: _Asked) -> Json:
+    def _routers_patch(self, requested: _ParsedRequest) -> Json:
         self._found(requested.place).update(requested.body)
         return _done(requested)
 
-    def _managedZones_create(self, requested: _Asked) -> Json:  # noqa: N802  # the API's word
+    def _managedZones_create(self, requested: _ParsedRequest) -> Json:  # noqa: N802  # the API's word
         return self._keep(f"{requested.place}/{requested.body['name']}", requested.body)
 
-    def _changes_create(self, requested: _Asked) -> Json:
+    def _changes_create(self, requested: _ParsedRequest) -> Json:
         zone = requested.place.rpartition("/")[0]
         self._found(zone)
         for record in requested.body.get("deletions", ()):
@@ -211,10 +211,10 @@ class Project:
             self._keep(f"{zone}/rrsets/{record['name']} {record['type']}", record)
         return {"status": "done"}
 
-    def _resourceRecordSets_list(self, requested: _Asked) -> Json:  # noqa: N802  # the API's word
+    def _resourceRecordSets_list(self, requested: _ParsedRequest) -> Json:  # noqa: N802  # the API's word
         return {"rrsets": list(self._below(requested.place))}
 
-    def _serviceAccounts_create(self, requested: _Asked) -> Json:  # noqa: N802  # the API's word
+    def _serviceAccounts_create(self, requested: _ParsedRequest) -> Json:  # noqa: N802  # the API's word
         project = requested.call.parameters["name"]
         email = (
             f"{requested.body['accountId']}@{project.rpartition('/')[2]}.iam.gserviceaccount.com"
@@ -224,19 +224,19 @@ class Project:
             f"{requested.place}/{email}", {**requested.body["serviceAccount"], **named}
         )
 
-    def _serviceAccounts_list(self, requested: _Asked) -> Json:  # noqa: N802  # the API's word
+    def _serviceAccounts_list(self, requested: _ParsedRequest) -> Json:  # noqa: N802  # the API's word
         return {"accounts": list(self._below(requested.place))}
 
-    def _roles_create(self, requested: _Asked) -> Json:
+    def _roles_create(self, requested: _ParsedRequest) -> Json:
         path = f"{requested.place}/{requested.body['roleId']}"
         if path in self.things:
             raise Refused(409, "ALREADY_EXISTS", f"A role named {path} already exists")
         return self._keep(path, {**requested.body["role"], "name": path.partition("/")[2]})
 
-    def _getIamPolicy(self, requested: _Asked) -> Json:  # noqa: N802  # the API's word
+    def _getIamPolicy(self, requested: _ParsedRequest) -> Json:  # noqa: N802  # the API's word
         return self.policies.get(requested.call.parameters["resource"], {"bindings": []})
 
-    def _setIamPolicy(self, requested: _Asked) -> Json:  # noqa: N802  # the API's word
+    def _setIamPolicy(self, requested: _ParsedRequest) -> Json:  # noqa: N802  # the API's word
         policy: Json = requested.body["policy"]
         self.policies[requested.call.parameters["resource"]] = policy
         return policy
@@ -252,7 +252,7 @@ class Project:
         return sorted([*self.things, *granted])
 
 
-class _Asked:
+class _ParsedRequest:
     """A question that was understood."""
 
     def __init__(self, service: str, call: Call, path: str) -> None:
@@ -273,7 +273,7 @@ def _understood(verb: str, path: str, query: Json, body: Any) -> tuple[str, Call
     raise Refused(404, "NOT_FOUND", f"no document of {sorted(VERSIONS)} has {verb} {path}")
 
 
-def _done(requested: _Asked) -> Json:
+def _done(requested: _ParsedRequest) -> Json:
     zone = requested.call.parameters.get("zone", "")
     return {"kind": "compute#operation", "name": "operation-double", "status": "DONE", "zone": zone}
 

@@ -44,7 +44,7 @@ from gcluster.stacks.simulated import stamps
 SPOT, NEXT = "spot-use1-az4", "on-demand-use1-az4"
 """Keys of the options that the spec begins with."""
 NODES = ["gpu001", "gpu002"]
-EC2_SAID = (
+EC2_MESSAGE = (
     "creating EC2 Instance: InsufficientInstanceCapacity: We currently do not have sufficient "
     "p5.48xlarge capacity in the Availability Zone you requested (us-east-1d)"
 )
@@ -85,10 +85,10 @@ class CloudDouble(Provider):
         )
         self.offered: list[tuple[str, str]] = []
         """(pool, option) that were queried."""
-        self.says: Callable[[str], str] = lambda _: EC2_SAID
+        self.message_of: Callable[[str], str] = lambda _: EC2_MESSAGE
         self.before_each: Callable[[], None] = lambda: None
         """Called before each machine is made: where a process may be killed."""
-        self.asked: list[dict[str, str]] = []
+        self.calls: list[dict[str, str]] = []
         """What each apply was attempts_text: node -> option."""
         self.systems: dict[str, str] = {}
         """Storage -> what is mounted of it, from the first machine on."""
@@ -153,7 +153,7 @@ class CloudDouble(Provider):
 
     def apply(self, context: SiteContext) -> None:
         """Make it so, node by node; what is on another option goes first."""
-        self.asked.append(dict(context.purchased))
+        self.calls.append(dict(context.purchased))
         offers = {
             p: self.purchase_options(context.spec, context.site, p) for p in context.spec.pools
         }
@@ -176,7 +176,7 @@ class CloudDouble(Provider):
                 self.bought.append(option)
             if self.stock.get(option, 1) <= 0:
                 name = f"progress-east-{wanted.name}"
-                lacking[name] = translate(self.says(option), resource=f"Instance {name}")
+                lacking[name] = translate(self.message_of(option), resource=f"Instance {name}")
                 continue
             if option in self.stock:
                 self.stock[option] -= 1

@@ -7,6 +7,8 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
+from tests.shell_double import write_double
+
 from gcluster.inventory.hosts import Host, SshTarget
 from gcluster.lifecycle.nodes.ssh import Answer, SshResult, SshSession, Unreachable
 
@@ -33,8 +35,7 @@ class LocalShell(SshSession):
     def has(self, name: str, script: str) -> None:
         """Install a program: the lines of a shell script."""
         path = self._programs / name
-        path.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
-        path.chmod(0o755)
+        write_double(path, script)
 
     def run_many(
         self, hosts: Iterable[Host], command: str, *, timeout_s: float = 60
@@ -62,7 +63,7 @@ class LocalShell(SshSession):
         return SshResult(returncode=done.returncode, stdout=done.stdout, stderr=done.stderr)
 
 
-class DeadShell(SshSession):
+class DownShell(SshSession):
     """The double of an SSH session to a machine that is off."""
 
     def run_many(

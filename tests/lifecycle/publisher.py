@@ -33,7 +33,7 @@ class Publisher(dict[str, bytes]):
     def __init__(self) -> None:
         """Begin with nothing but the tokens."""
         super().__init__({"/token": b'{"token": "anybody"}'})
-        self.asked: list[str] = []
+        self.calls: list[str] = []
 
     def has_chart(self, name: str, version: str, chart: bytes) -> None:
         """Publish a chart in the registry's folder `charts`."""
@@ -51,7 +51,7 @@ def published() -> Iterator[Publisher]:
     class Answers(BaseHTTPRequestHandler):
         def do_GET(self) -> None:  # the name is the library's
             path, needs = self.path.partition("?")[0], self.path.startswith("/v2/")
-            content.asked.append(path)
+            content.calls.append(path)
             if needs and self.headers.get("Authorization") != "Bearer anybody":
                 self.send_response(401)
                 realm = f'Bearer realm="http://{content.host}/token",service="here",scope="pull"'

@@ -62,7 +62,7 @@ def test_what_was_never_applied_has_none(sample: SampleCluster) -> None:
     assert not sample.state.exists(), "looking writes nothing"
 
 
-def test_what_somebody_made_with_the_tag_is_named_with_its_price(up: SampleCluster) -> None:
+def test_what_was_made_by_hand_with_the_tag_is_named_with_its_price(up: SampleCluster) -> None:
     _make_by_hand(up, "gpu777")
     check = _check(up)
     assert check.exit_code is Exit.LEFTOVERS

@@ -121,13 +121,13 @@ def test_updates_that_hold_the_package_manager_are_waited_for_and_named(machine:
     assert found.last_lines == ("one", "two")
 
 
-def test_what_only_waits_for_the_shutdown_holds_nobody_up(machine: Machine) -> None:
+def test_a_unit_that_waits_for_the_shutdown_delays_nothing(machine: Machine) -> None:
     line = "/usr/bin/python3 /usr/share/unattended-upgrades/unattended-upgrade-shutdown --wait"
     machine.process(7, "unattended-upgr", line)
     assert wait(machine, limit_s=0.0)[0] == Readiness()
 
 
-def test_what_never_lets_anybody_in_is_given_up_with_its_reason(machine: Machine) -> None:
+def test_a_node_that_never_allows_logins_is_given_up_with_its_reason(machine: Machine) -> None:
     machine.before = [REFUSED] * 9
     assert wait(machine, limit_s=0.0)[0].reason == REFUSED.reason
     assert machine.looks == 1

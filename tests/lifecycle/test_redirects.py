@@ -26,12 +26,12 @@ class Site:
 
     def __init__(self, certificate: Path, key: Path) -> None:
         """Start both."""
-        self.asked: list[str] = []
+        self.calls: list[str] = []
         outer = self
 
         class Answers(BaseHTTPRequestHandler):
             def do_GET(self) -> None:  # the name is the library's
-                outer.asked.append(f"{self.server.server_port} {self.path}")  # type: ignore[attr-defined]
+                outer.calls.append(f"{self.server.server_port} {self.path}")  # type: ignore[attr-defined]
                 to = {"/to-http": outer.http, "/to-https": outer.https}.get(self.path)
                 self.send_response(302 if to else 200)
                 if to:
@@ -96,8 +96,8 @@ def test_no_download_follows_a_redirect_out_of_https(
     with pytest.raises((LifecycleError, urllib.error.URLError)):
         PLACES[place](f"{site.https}/to-http", tmp_path / "out")
     plain = site.http.rpartition(":")[2]
-    assert site.asked
-    assert not [said for said in site.asked if said.startswith(f"{plain} ")]
+    assert site.calls
+    assert not [said for said in site.calls if said.startswith(f"{plain} ")]
 
 
 @pytest.mark.parametrize(("first", "path"), [("https", "/to-https"), ("http", "/to-https")])

@@ -289,7 +289,7 @@ def test_killed_at_every_write_it_ends_the_same(
         sample.write(count=2, pool=", quorum: 1")
         broken.nodes = {"gpu002"}
         sample.up()
-        steps = _dies_at(number)
+        steps = _killed_at(number)
 
         def put_new(
             store: StateStore, key: str, data: bytes, steps: Iterator[None] = steps
@@ -319,7 +319,7 @@ def test_killed_at_every_write_it_ends_the_same(
     pytest.fail("repair never ended")
 
 
-def _dies_at(number: int) -> Iterator[None]:
+def _killed_at(number: int) -> Iterator[None]:
     for step in count():
         if step == number:
             raise Killed

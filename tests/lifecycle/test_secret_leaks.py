@@ -43,7 +43,7 @@ secrets: {provider: age, key: 'env:PLANTED_KEY'}
 """
 KEY = "AGE-SECRET-KEY-1NRX0Q9N5QDDYWDNNDAK6JNHTL7RKHGHNQPYVUYLYKNQGJ7HN07LQ0CWTKT"
 """Of the tests alone."""
-PLANTED = {"PLANTED_DATABASE": "plover-database-7731", "PLANTED_KEY": KEY}
+KNOWN_SECRETS = {"PLANTED_DATABASE": "plover-database-7731", "PLANTED_KEY": KEY}
 BIND = "plover-bind-4419"
 OTHER = {
     "PLANTED_DATABASE": 'plover-other-8852-longer-than-any-chunk\n "breaks" $(quoting)',
@@ -56,7 +56,7 @@ _TRIPS = ("PLANTED_KEY", "PLANTED_DATABASE")
 @pytest.fixture
 def lived(own_places: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, list[str], Watcher]:
     """Return a folder in which a cluster lived, what its commands printed, and who watched."""
-    for name, value in PLANTED.items():
+    for name, value in KNOWN_SECRETS.items():
         monkeypatch.setenv(name, value)
     folder = own_places / "here"
     folder.mkdir()
@@ -119,8 +119,8 @@ def test_nothing_that_a_cluster_leaves_has_a_secret_but_as_ciphertext(
     }
     assert {"munge", "slurm-jwt", "slurmdbd", "directory"} == made.keys()
     assert made["slurmdbd"].decode() == OTHER["PLANTED_DATABASE"], "the newest"
-    planted = [BIND, *PLANTED.values(), *OTHER.values()]
-    secrets = [*made.values(), *(secret.encode() for secret in planted)]
+    known = [BIND, *KNOWN_SECRETS.values(), *OTHER.values()]
+    secrets = [*made.values(), *(secret.encode() for secret in known)]
     assert watcher.seen > 0
     artefacts = found_in(own_places)
     assert any(name.startswith("here/.gcluster") for name in artefacts)
@@ -152,6 +152,6 @@ def test_nothing_that_a_cluster_leaves_has_a_secret_but_as_ciphertext(
         assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_the_search_finds_what_is_planted(tmp_path: Path) -> None:
+def test_the_search_finds_a_known_secret(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(json.dumps({"password": BIND}))
     assert any(s in data for data in found_in(tmp_path).values() for s in spellings(BIND.encode()))

@@ -117,7 +117,7 @@ def test_a_cluster_that_is_not_there_reports_how_to_bring_it_up(sample: SampleCl
 
 
 @pytest.mark.parametrize("name", [None, "gpu001"])
-def test_nobody_logs_in_to_a_simulated_node(sample: SampleCluster, name: str | None) -> None:
+def test_a_simulated_node_has_no_login(sample: SampleCluster, name: str | None) -> None:
     sample.up()
     with pytest.raises(LifecycleError, match="simulated"):
         ssh_argv(sample.open(), name, [])

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from tests.free_port import free_port
 
 from gcluster.lifecycle.cluster.cluster import open_cluster
 from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
@@ -15,7 +16,7 @@ from gcluster.lifecycle.up.up import up
 from gcluster.stacks.provider import provider_error
 from gcluster.stacks.simulated.cloud import Cloud
 
-from .sample_cluster import METAL, SampleCluster, closed_port, tree
+from .sample_cluster import METAL, SampleCluster, tree
 
 NODES = {"lab/node/head", "lab/node/gpu001", "lab/node/gpu002", "lab/node/gpu003"}
 
@@ -182,7 +183,7 @@ def test_nodes_that_were_refused_come_with_the_next_up(sample: SampleCluster) ->
 
 def test_hosts_that_do_not_answer_are_named_with_the_reason_as_text(own_places: Path) -> None:
     path = own_places / "metal.yaml"
-    path.write_text(METAL.format(port=closed_port()), encoding="utf-8")
+    path.write_text(METAL.format(port=free_port()), encoding="utf-8")
     result = up(open_cluster(str(path)), lambda _: None, confirm=lambda _: True)
     assert result.exit_code is Exit.FAILED
     assert result.failed_hosts.keys() == {"head01", "gpu001"}

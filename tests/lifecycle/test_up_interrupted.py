@@ -32,7 +32,7 @@ class Killed(BaseException):
     """What is raised where a process would be killed."""
 
 
-def _dies_at(number: int) -> Iterator[None]:
+def _killed_at(number: int) -> Iterator[None]:
     """Yield until step `number`, which raises; go on afterwards as if nothing had been."""
     for step in count():
         if step == number:
@@ -67,7 +67,7 @@ def test_killed_at_every_progress_event_it_ends_the_same(own_places: Path) -> No
     for number in range(MOST):
         sample = SampleCluster(own_places / str(number) / "cluster.yaml")
         sample.write(site=FAULTS)
-        steps = _dies_at(number)
+        steps = _killed_at(number)
 
         def report(_: Progress, steps: Iterator[None] = steps) -> None:
             next(steps)
@@ -86,7 +86,7 @@ def test_killed_at_every_progress_event_it_ends_the_same(own_places: Path) -> No
 def test_killed_at_every_progress_event_it_creates_no_node_twice(own_places: Path) -> None:
     for number in range(MOST):
         sample = SampleCluster(own_places / str(number) / "cluster.yaml")
-        steps = _dies_at(number)
+        steps = _killed_at(number)
 
         def report(_: Progress, steps: Iterator[None] = steps) -> None:
             next(steps)
@@ -109,7 +109,7 @@ def test_killed_at_every_write_of_its_state_it_ends_the_same(
     create = StateStore.put_new
     for number in range(MOST):
         sample = SampleCluster(own_places / str(number) / "cluster.yaml")
-        steps = _dies_at(number)
+        steps = _killed_at(number)
 
         def put_new(
             store: StateStore, key: str, data: bytes, steps: Iterator[None] = steps
@@ -195,7 +195,7 @@ def test_whatever_was_queried_and_interrupted_before_the_last_up_decides(
     sample = SampleCluster(Path(tempfile.mkdtemp(dir=own_places)) / "cluster.yaml")
     for nodes, dies_at in run:
         sample.write(count=nodes, site=FAULTS, pool=", quorum: 1")
-        steps = _dies_at(MOST if dies_at is None else dies_at)
+        steps = _killed_at(MOST if dies_at is None else dies_at)
         with suppress(Killed):
             sample.up(lambda _, steps=steps: next(steps), allow="pool:gpu")  # type: ignore[misc]  # bound now
     sample.write(count=2)

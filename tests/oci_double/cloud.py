@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-import time
 from typing import Any
 from urllib.parse import quote
 
 import requests
-from tests.pulumi_double.clouds import Cloud, CloudError, name_of, type_of
+from tests.pulumi_double.clouds import Cloud, CloudError, type_of, unique_name
 
 from .requests import KINDS, Act, Request, request
 
@@ -29,28 +27,22 @@ class OciCloud(Cloud):
         """Name what must have a name: its own, and something random, as the provider does."""
         kind = KINDS.get(type_of(urn))
         named = kind is not None and kind.autonamed
-        return {"name": (old or {}).get("name") or _unique(urn), **inputs} if named else inputs
+        return {"name": (old or {}).get("name") or unique_name(urn), **inputs} if named else inputs
 
     def create(self, urn: str, inputs: Json) -> tuple[str, Json]:
         """Make the call of the type; what the answer has beyond the inputs is computed."""
         inputs = self.checked(urn, inputs, None)
-        made = self._ask(urn, "create", inputs)
+        made = self._call(urn, "create", inputs)
         if type_of(urn).endswith("SecurityRule"):
             [made] = made["securityRules"]
         identifier = str(made.get("id") or made.get("name") or inputs.get("domain"))
         computed = made | self._computed(urn, made)
         return identifier, {key: value for key, value in computed.items() if key not in inputs}
 
-    def update(self, urn: str, identifier: str, old: Json, new: Json) -> Json:
-        """Refuse: nothing that the sites of this double request changes in place."""
-        del identifier
-        changed = {k for k in old.keys() | new.keys() if old.get(k) != new.get(k)}
-        raise CloudError(f"this double can't change {sorted(changed)} of {type_of(urn)}")
-
     def delete(self, urn: str, identifier: str, state: Json) -> None:
         """Take it away; what is gone already is no error."""
         if KINDS[type_of(urn)].delete:
-            self._ask(urn, "delete", state, identifier)
+            self._call(urn, "delete", state, identifier)
 
     def read(self, urn: str, identifier: str, state: Json) -> Json | None:
         """Return what was known, or what is there if nothing was; None where it is gone."""
@@ -58,7 +50,7 @@ class OciCloud(Cloud):
         named = form and form.fullmatch(identifier)
         parts = named.groupdict() if named and not state else {}
         identifier = parts.pop("id", identifier)
-        found = self._ask(urn, "get", {**parts, **state}, identifier)
+        found = self._call(urn, "get", {**parts, **state}, identifier)
         if isinstance(found, list):
             found = next((one for one in found if one["id"] == identifier), None)
         if found is None or state:
@@ -95,7 +87,7 @@ class OciCloud(Cloud):
             requests.get(self._endpoint + path, params=wanted, headers=SIGNED, timeout=60)
         )
 
-    def _ask(self, urn: str, act: Act, inputs: Json, identifier: str = "") -> Any:
+    def _call(self, urn: str, act: Act, inputs: Json, identifier: str = "") -> Any:
         if type_of(urn) not in KINDS:
             raise CloudError(f"this double of OCI has no type {type_of(urn)}")
         call: Request = request(type_of(urn), act, inputs, identifier=identifier)
@@ -111,9 +103,3 @@ def _answer(reply: requests.Response) -> Any:
         said = reply.json()
         raise CloudError(f"Error: {reply.status_code}-{said['code']}, {said['message']}")
     return reply.json() if reply.content else None
-
-
-def _unique(urn: str) -> str:
-    """Return the name that the provider gives what has none: its own, and something random."""
-    random = hashlib.sha256(f"{urn}{time.time_ns()}".encode()).hexdigest()[:7]
-    return f"{name_of(urn)}-{random}"

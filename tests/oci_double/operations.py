@@ -214,7 +214,7 @@ def _as_typed(service: str, wanted: str, item: Any) -> Any:
 
 def answered(one: Operation, thing: Json) -> Json:
     """Return of a thing what the model of an operation's answer has."""
-    return _told(_model(one.service, one.answer, thing), thing)
+    return _described(_model(one.service, one.answer, thing), thing)
 
 
 def listed(one: Operation, things: Iterable[Json]) -> list[Json] | Json:
@@ -222,9 +222,9 @@ def listed(one: Operation, things: Iterable[Json]) -> list[Json] | Json:
     bare = re.fullmatch(r"list\[(.+)\]", one.answer)
     items = None if bare else _model(one.service, one.answer, {})().swagger_types["items"]
     name = (bare or re.fullmatch(r"list\[(.+)\]", items))[1]
-    found = [_told(_model(one.service, name, thing), thing) for thing in things]
+    found = [_described(_model(one.service, name, thing), thing) for thing in things]
     return found if bare else {"items": found}
 
 
-def _told(kind: type, thing: Json) -> Json:
+def _described(kind: type, thing: Json) -> Json:
     return {key: thing[key] for key in kind().attribute_map.values() if key in thing}

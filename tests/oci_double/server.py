@@ -64,7 +64,7 @@ class Refused(Exception):  # noqa: N818  # it is what OCI says
         self.status, self.code = status, code
 
 
-class Asked(NamedTuple):
+class ParsedRequest(NamedTuple):
     """A question that was understood."""
 
     operation: Operation
@@ -101,7 +101,7 @@ class Tenancy:
         one, parameters = known[0], {**known[1], **query}
         if found := list(complaints(one, parameters, body)):
             raise Refused(400, "InvalidParameter", f"{one.name}: {'; '.join(found)}")
-        requested = Asked(one, parameters, body or {}, token)
+        requested = ParsedRequest(one, parameters, body or {}, token)
         act = one.name.partition("_")[0]
         with self._lock:
             own = getattr(self, f"_{one.name}", None) or getattr(self, f"_{act}", None)
@@ -114,12 +114,12 @@ class Tenancy:
 
     # what all kinds have in common
 
-    def _create(self, requested: Asked) -> Json:
+    def _create(self, requested: ParsedRequest) -> Json:
         return self._once(
             requested, lambda: self._keep(requested.noun, requested.body | requested.parameters)
         )
 
-    def _once(self, requested: Asked, make: Any) -> Json:
+    def _once(self, requested: ParsedRequest, make: Any) -> Json:
         """Make a thing; a token that is known makes none, and answers what it made."""
         if requested.token in self._tokens:
             return self._found(self._tokens[requested.token])
@@ -139,7 +139,7 @@ class Tenancy:
         self.things[made["id"]] = made
         return made
 
-    def _get(self, requested: Asked) -> Json:
+    def _get(self, requested: ParsedRequest) -> Json:
         return self._found(requested.target)
 
     def _found(self, wanted: str) -> Json:
@@ -148,31 +148,31 @@ class Tenancy:
             raise Refused(404, "NotAuthorizedOrNotFound", f"{wanted} was not found")
         return self.things.get(wanted) or named[0]
 
-    def _update(self, requested: Asked) -> Json:
+    def _update(self, requested: ParsedRequest) -> Json:
         found = self._found(requested.target)
         found.update(requested.body)
         return found
 
-    def _delete(self, requested: Asked) -> None:
+    def _delete(self, requested: ParsedRequest) -> None:
         gone = self._found(requested.target)
         users = [t["id"] for t in self._others(gone) if gone["id"] in json.dumps(t)]
         if users:
             raise Refused(409, "Conflict", f"{gone['id']} is used by {', '.join(users)}")
-        self._forget(gone)
+        self._delete_thing(gone)
 
     def _others(self, gone: Json) -> Iterator[Json]:
         for thing in self.things.values():
             if thing is not gone and thing["kind"] not in _FOLLOWS and not thing.get("isDefault"):
                 yield thing
 
-    def _forget(self, gone: Json) -> None:
+    def _delete_thing(self, gone: Json) -> None:
         del self.things[gone["id"]]
         for thing in list(self.things.values()):
             follows = thing["kind"] in _FOLLOWS or thing.get("isDefault")
             if follows and gone["id"] in json.dumps(thing):
                 self.things.pop(thing["id"], None)
 
-    def _list(self, requested: Asked) -> list[Json] | Json:
+    def _list(self, requested: ParsedRequest) -> list[Json] | Json:
         wanted = {
             k: v for k, v in requested.parameters.items() if k not in {"limit", "page", "fields"}
         }
@@ -185,35 +185,35 @@ class Tenancy:
 
     # what only says that all is well
 
-    def _get_compartment(self, requested: Asked) -> Json:
+    def _get_compartment(self, requested: ParsedRequest) -> Json:
         return {"id": requested.target, "lifecycleState": "ACTIVE"}
 
-    def _get_image(self, requested: Asked) -> Json:
+    def _get_image(self, requested: ParsedRequest) -> Json:
         return {"id": requested.target, "lifecycleState": "AVAILABLE"}
 
-    def _get_namespace(self, _asked: Asked) -> str:
+    def _get_namespace(self, _asked: ParsedRequest) -> str:
         return "doublenamespace"
 
-    def _get_resource_availability(self, _asked: Asked) -> Json:
+    def _get_resource_availability(self, _asked: ParsedRequest) -> Json:
         return {"used": 0, "available": _LARGE, "effectiveQuotaValue": float(_LARGE)}
 
-    def _list_availability_domains(self, _asked: Asked) -> list[Json]:
+    def _list_availability_domains(self, _asked: ParsedRequest) -> list[Json]:
         return _DOMAINS
 
-    def _list_compute_hosts(self, _asked: Asked) -> Json:
+    def _list_compute_hosts(self, _asked: ParsedRequest) -> Json:
         return {"items": []}
 
-    def _list_region_subscriptions(self, _asked: Asked) -> list[Json]:
+    def _list_region_subscriptions(self, _asked: ParsedRequest) -> list[Json]:
         return _REGIONS
 
-    def _list_services(self, _asked: Asked) -> list[Json]:
+    def _list_services(self, _asked: ParsedRequest) -> list[Json]:
         return _SERVICES
 
-    def _create_compute_capacity_report(self, requested: Asked) -> Json:
+    def _create_compute_capacity_report(self, requested: ParsedRequest) -> Json:
         shapes = requested.body["shapeAvailabilities"]
         return {"shapeAvailabilities": [{**s, "availabilityStatus": "AVAILABLE"} for s in shapes]}
 
-    def _search_resources(self, requested: Asked) -> Json:
+    def _search_resources(self, requested: ParsedRequest) -> Json:
         [(key, value)] = re.findall(
             r"freeformTags\.key = '([^']+)' && freeformTags\.value = '([^']+)'",
             requested.body["query"],
@@ -231,7 +231,7 @@ class Tenancy:
 
     # machines
 
-    def _launch_instance(self, requested: Asked) -> Json:
+    def _launch_instance(self, requested: ParsedRequest) -> Json:
         def launched() -> Json:
             details = requested.body
             if configured := details.get("instanceConfigurationId"):
@@ -279,15 +279,15 @@ class Tenancy:
         names = pool_host_names(tags[POOL], Pool(site="here", count=250))
         return next(name for name in names if name not in used)
 
-    def _terminate_instance(self, requested: Asked) -> None:
+    def _terminate_instance(self, requested: ParsedRequest) -> None:
         self._end(self._found(requested.target))
 
     def _end(self, machine: Json) -> None:
         if self._nodes is not None:
             self._nodes.end(machine["id"])
-        self._forget(machine)
+        self._delete_thing(machine)
 
-    def _create_cluster_network(self, requested: Asked) -> Json:
+    def _create_cluster_network(self, requested: ParsedRequest) -> Json:
         def made() -> Json:
             network = self._keep("cluster_network", dict(requested.body))
             pools = []
@@ -305,21 +305,21 @@ class Tenancy:
 
         return self._once(requested, made)
 
-    def _terminate_cluster_network(self, requested: Asked) -> None:
+    def _terminate_cluster_network(self, requested: ParsedRequest) -> None:
         network = self._found(requested.target)
         for thing in list(self.things.values()):
             if thing.get("poolOf") == network["id"]:
                 self._end(thing)
-        self._forget(network)
+        self._delete_thing(network)
 
-    def _capture_console_history(self, requested: Asked) -> Json:
+    def _capture_console_history(self, requested: ParsedRequest) -> Json:
         self._found(requested.body["instanceId"])
         return self._keep("console_history", {**requested.body, "lifecycleState": "REQUESTED"})
 
-    def _get_console_history(self, requested: Asked) -> Json:
+    def _get_console_history(self, requested: ParsedRequest) -> Json:
         return self._found(requested.target) | {"lifecycleState": "SUCCEEDED"}
 
-    def _get_console_history_content(self, requested: Asked) -> str:
+    def _get_console_history_content(self, requested: ParsedRequest) -> str:
         history = self._found(requested.parameters["instanceConsoleHistoryId"])
         shown = CONSOLE
         if self._nodes is not None:
@@ -328,14 +328,14 @@ class Tenancy:
 
     # kinds of their own form
 
-    def _create_vcn(self, requested: Asked) -> Json:
+    def _create_vcn(self, requested: ParsedRequest) -> Json:
         vcn = self._create(requested)
         if "defaultSecurityListId" not in vcn:
             own = {"vcnId": vcn["id"], "compartmentId": vcn["compartmentId"], "isDefault": True}
             vcn["defaultSecurityListId"] = self._keep("security_list", own)["id"]
         return vcn
 
-    def _add_network_security_group_security_rules(self, requested: Asked) -> Json:
+    def _add_network_security_group_security_rules(self, requested: ParsedRequest) -> Json:
         group, made = self._found(requested.target), []
         for rule in requested.body["securityRules"]:
             self._serial += 1
@@ -345,35 +345,35 @@ class Tenancy:
         group.setdefault("rules", []).extend(made)
         return {"securityRules": made}
 
-    def _list_network_security_group_security_rules(self, requested: Asked) -> list[Json]:
+    def _list_network_security_group_security_rules(self, requested: ParsedRequest) -> list[Json]:
         rules: list[Json] = self._found(requested.target).get("rules", [])
         return rules
 
-    def _remove_network_security_group_security_rules(self, requested: Asked) -> None:
+    def _remove_network_security_group_security_rules(self, requested: ParsedRequest) -> None:
         group = self._found(requested.target)
         gone = requested.body["securityRuleIds"]
         group["rules"] = [rule for rule in group.get("rules", []) if rule["id"] not in gone]
 
-    def _create_lustre_file_system(self, requested: Asked) -> Json:
+    def _create_lustre_file_system(self, requested: ParsedRequest) -> Json:
         made = self._create(requested)
         return made | {"lnet": "tcp", "managementServiceAddress": self._free_address()}
 
-    def _create_mount_target(self, requested: Asked) -> Json:
+    def _create_mount_target(self, requested: ParsedRequest) -> Json:
         made = self._create(requested)
         return made | {"exportSetId": f"{made['id']}.exports", "ipAddress": self._free_address()}
 
-    def _update_rr_set(self, requested: Asked) -> Json:
+    def _update_rr_set(self, requested: ParsedRequest) -> Json:
         name = requested.parameters["domain"]
         self._keep("rr_set", {**requested.body, **requested.parameters, "id": name})
         return requested.body
 
-    def _get_rr_set(self, requested: Asked) -> Json:
+    def _get_rr_set(self, requested: ParsedRequest) -> Json:
         return self._found(requested.parameters["domain"])
 
-    def _delete_rr_set(self, requested: Asked) -> None:
-        self._forget(self._get_rr_set(requested))
+    def _delete_rr_set(self, requested: ParsedRequest) -> None:
+        self._delete_thing(self._get_rr_set(requested))
 
-    def _attach_volume(self, requested: Asked) -> Json:
+    def _attach_volume(self, requested: ParsedRequest) -> Json:
         where = {"compartmentId": self._found(requested.body["instanceId"])["compartmentId"]}
         attached = {**requested.body, **where, "lifecycleState": "ATTACHED"}
         return self._keep("volume_attachment", attached)

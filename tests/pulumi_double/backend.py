@@ -119,7 +119,7 @@ class StackFiles:
         for file in self._locks.glob("*.json"):
             file.unlink()
 
-    def remember(self, kind: str, began: str, result: str, changes: dict[str, int]) -> None:
+    def add_to_history(self, kind: str, began: str, result: str, changes: dict[str, int]) -> None:
         """Add an update to the history."""
         self._history.mkdir(parents=True, exist_ok=True)
         entry = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any
@@ -27,9 +28,11 @@ class Cloud(ABC):
     def create(self, urn: str, inputs: Json) -> tuple[str, Json]:
         """Make a thing; return its id and what is computed. Raises CloudError."""
 
-    @abstractmethod
     def update(self, urn: str, identifier: str, old: Json, new: Json) -> Json:
-        """Change it; return what is computed. Raises CloudError."""
+        """Change it; return what is computed. Raises CloudError: by default nothing changes."""
+        del identifier
+        changed = {k for k in old.keys() | new.keys() if old.get(k) != new.get(k)}
+        raise CloudError(f"this double can't change {sorted(changed)} of {type_of(urn)}")
 
     @abstractmethod
     def delete(self, urn: str, identifier: str, state: Json) -> None:
@@ -65,6 +68,12 @@ def type_of(urn: str) -> str:
 def name_of(urn: str) -> str:
     """Return the name of a URN."""
     return urn.split("::", 3)[3]
+
+
+def unique_name(urn: str) -> str:
+    """Return the name that the provider gives what has none: its own, and something random."""
+    random = hashlib.sha256(f"{urn}{time.time_ns()}".encode()).hexdigest()[:7]
+    return f"{name_of(urn)}-{random}"
 
 
 class InventedCloud(Cloud):

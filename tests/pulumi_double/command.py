@@ -143,13 +143,13 @@ class Command:
             )  # fmt: skip
             self._work(deployment, cloud, events)
         except CloudError as error:
-            events.say("error", str(error))
+            events.emit_diagnostic("error", str(error))
         if events.errors:
-            events.say("error", f"{'preview' if planning else self._kind} failed")
+            events.emit_diagnostic("error", f"{'preview' if planning else self._kind} failed")
         events.close()
         if not planning:
             result = "failed" if events.errors else "succeeded"
-            self._files.remember(self._kind, began, result, dict(events.changes))
+            self._files.add_to_history(self._kind, began, result, dict(events.changes))
         if events.errors:
             sys.stderr.write("".join(f"error: {said}\n" for said in events.errors))
             return 255

@@ -47,7 +47,7 @@ class Deployment:
         self._skipped: set[str] = set()
         self.lock = threading.RLock()
         if self.pending:
-            events.say("warning", _pending_words(self.pending))
+            events.emit_diagnostic("warning", _pending_words(self.pending))
 
     @property
     def prefix(self) -> str:
@@ -70,7 +70,7 @@ class Deployment:
                 return self._registered(wanted)
             except CloudError as error:
                 self._skipped.add(urn)
-                self._events.say("error", str(error), urn)
+                self._events.emit_diagnostic("error", str(error), urn)
                 self._events.step("resOpFailedEvent", "create", new=wanted)
                 return {**wanted, "id": "", "outputs": {}, "failed": True}
 
@@ -177,7 +177,9 @@ class Deployment:
         """Keep what a component or the stack registers as outputs."""
         with self.lock:
             if not self.planning and _mentions_unknown(outputs) and not self._skipped:
-                self._events.say("error", f"an output of {urn} is unknown after the update", urn)
+                self._events.emit_diagnostic(
+                    "error", f"an output of {urn} is unknown after the update", urn
+                )
                 return
             if urn in self._done:
                 self._done[urn]["outputs"] = outputs
@@ -245,7 +247,7 @@ class Deployment:
 
     def _remove(self, state: Json) -> None:
         if state.get("protect"):
-            self._events.say("error", _protected_words(state["urn"]), state["urn"])
+            self._events.emit_diagnostic("error", _protected_words(state["urn"]), state["urn"])
             return
         needed = [r["urn"] for r in self._old.values() if state["urn"] in _needs(r)]
         if needed:  # a dependent could not be removed
@@ -262,7 +264,7 @@ class Deployment:
                     self._cloud.delete(state["urn"], state["id"], plain(state["outputs"]))
                 except CloudError as error:
                     self._end(state)
-                    self._events.say("error", str(error), state["urn"])
+                    self._events.emit_diagnostic("error", str(error), state["urn"])
                     self._events.step("resOpFailedEvent", op, **tell)
                     return
                 self._faults.strike("deleted", f"{state['type']}::{name_of(state['urn'])}")

@@ -66,7 +66,7 @@ class EventStream:
         }
         self._send({moment: {"metadata": metadata, "planning": planning}})
 
-    def say(self, severity: str, message: str, urn: str = "") -> None:
+    def emit_diagnostic(self, severity: str, message: str, urn: str = "") -> None:
         """Emit a diagnostic."""
         if severity == "error":
             self.errors.append(message)

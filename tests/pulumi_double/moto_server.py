@@ -154,7 +154,7 @@ def extend(folder: Path) -> None:
     InstanceBackend.run_instances = run_instances
 
 
-def stand_in(nodes: Instances) -> None:  # noqa: C901  # one small function for each call
+def simulate_machines(nodes: Instances) -> None:  # noqa: C901  # one small function for each call
     """Have local nodes start and end with the machines, and answer by their addresses."""
     image = ec2_backends[DEFAULT_ACCOUNT_ID]["us-east-1"].amis[_IMAGE]
     image.root_device_name = "/dev/xvda"  # as Debian's have it, which the nodes boot from
@@ -216,5 +216,5 @@ if __name__ == "__main__":
     (Path(sys.argv[2]) / "consoles").mkdir(parents=True, exist_ok=True)
     extend(Path(sys.argv[2]))
     if sys.argv[3:]:
-        stand_in(Instances(**json.loads(sys.argv[3])))
+        simulate_machines(Instances(**json.loads(sys.argv[3])))
     serve(["--host", "127.0.0.1", "--port", sys.argv[1]])

@@ -8,6 +8,8 @@ import sys
 import time
 from pathlib import Path
 
+from tests.free_port import free_port
+
 _CHECKOUT = Path(__file__).parents[2]
 
 
@@ -18,9 +20,7 @@ class ServerProcess:
         """Start `python -m MODULE PORT WORDS...` and wait until it answers."""
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         log = folder / "server.log"
         with log.open("w") as out:
             self._process = subprocess.Popen(

@@ -108,7 +108,7 @@ class Monitor(
     def Log(self, request: Any, context: Any) -> Any:  # noqa: N802  # RPC
         """Pass a message on."""
         del context
-        self._events.say(_SEVERITIES[request.severity], request.message, request.urn)
+        self._events.emit_diagnostic(_SEVERITIES[request.severity], request.message, request.urn)
         return empty_pb2.Empty()
 
     def GetRootResource(self, request: Any, context: Any) -> Any:  # noqa: N802  # RPC
@@ -212,12 +212,12 @@ def run_program(
     if failed or events.errors:
         said = str(running.exception() or running.result().error) if failed else ""
         if said and not events.errors:
-            events.say("error", said)
+            events.emit_diagnostic("error", said)
     else:
         deployment.remove_rest()
     monitor.shut.set()
     if not failed and running.result().error and not events.errors:
-        events.say("error", running.result().error)
+        events.emit_diagnostic("error", running.result().error)
     server.stop(1).wait()
 
 

@@ -23,7 +23,7 @@ def _anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
-def test_no_relative_link_is_dead(root: Path, tracked: tuple[Path, ...]) -> None:
+def test_no_relative_link_is_broken(root: Path, tracked: tuple[Path, ...]) -> None:
     dead = []
     for page in _markdown(root, tracked):
         for match in LINK.finditer(page.read_text(encoding="utf-8")):

@@ -31,7 +31,7 @@ NUMBERS = {"1g.10gb": 7, "1g.20gb": 7, "2g.20gb": 3, "3g.40gb": 1, "4g.40gb": 1,
 """Profile -> the first ID of its GPU instances."""
 
 
-def say(text: str) -> None:
+def print_line(text: str) -> None:
     """Write a line, as the tools do."""
     sys.stdout.write(f"{text}\n")
 
@@ -65,30 +65,30 @@ def save(gpus: list[dict[str, Any]]) -> None:
 def names(gpus: list[dict[str, Any]]) -> None:
     """Print what `nvidia-smi -L` does."""
     for number, gpu in enumerate(gpus):
-        say(f"GPU {number}: NVIDIA H100 80GB HBM3 (UUID: GPU-{number})")
+        print_line(f"GPU {number}: NVIDIA H100 80GB HBM3 (UUID: GPU-{number})")
         for index, one in enumerate(gpu["slices"]):
             uuid = f"MIG-{number}-{one['id']}"
-            say(f"  MIG {one['profile']:<11} Device {index:>2}: (UUID: {uuid})")
+            print_line(f"  MIG {one['profile']:<11} Device {index:>2}: (UUID: {uuid})")
 
 
 def values(gpus: list[dict[str, Any]]) -> None:
     """Print what `nvidia-smi -q -x` does."""
-    say('<?xml version="1.0" ?>\n<!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_v12.dtd">')
-    say("<nvidia_smi_log>")
+    print_line('<?xml version="1.0" ?>\n<!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_v12.dtd">')
+    print_line("<nvidia_smi_log>")
     for number, gpu in enumerate(gpus):
         mode = "Enabled" if gpu["mig"] else "Disabled"
-        say(f'<gpu id="00000000:{number + 1:02X}:00.0"><mig_mode>')
-        say(f"<current_mig>{mode}</current_mig><pending_mig>{mode}</pending_mig></mig_mode>")
-        say("<mig_devices>" + ("" if gpu["slices"] else "None"))
+        print_line(f'<gpu id="00000000:{number + 1:02X}:00.0"><mig_mode>')
+        print_line(f"<current_mig>{mode}</current_mig><pending_mig>{mode}</pending_mig></mig_mode>")
+        print_line("<mig_devices>" + ("" if gpu["slices"] else "None"))
         for index, one in enumerate(gpu["slices"]):
-            say(
+            print_line(
                 f"<mig_device><index>{index}</index><gpu_instance_id>{one['id']}</gpu_instance_id>"
                 "<compute_instance_id>0</compute_instance_id></mig_device>"
             )
         used = "<process_info><pid>7</pid><type>C</type></process_info>" if gpu["busy"] else ""
-        say(f"</mig_devices><uuid>GPU-{number}</uuid><minor_number>{number}</minor_number>")
-        say(f"<processes>{used}</processes></gpu>")
-    say("</nvidia_smi_log>")
+        print_line(f"</mig_devices><uuid>GPU-{number}</uuid><minor_number>{number}</minor_number>")
+        print_line(f"<processes>{used}</processes></gpu>")
+    print_line("</nvidia_smi_log>")
 
 
 def create(gpu: dict[str, Any], number: int, profiles: list[str]) -> int:
@@ -98,7 +98,7 @@ def create(gpu: dict[str, Any], number: int, profiles: list[str]) -> int:
         taken = {i for one in gpu["slices"] for i in range(one["start"], one["end"])}
         free = [s for s in starts if not taken & set(range(s, s + length))]
         if not free:
-            say(
+            print_line(
                 f"Unable to create a GPU instance on GPU {number:>2} using profile {code}: "
                 "Insufficient Resources\nFailed to create GPU instances: Insufficient Resources"
             )
@@ -107,7 +107,7 @@ def create(gpu: dict[str, Any], number: int, profiles: list[str]) -> int:
         instance = next(i for i in range(NUMBERS[profile], 15) if i not in used)
         one = {"profile": profile, "id": instance, "start": free[0], "end": free[0] + length}
         gpu["slices"] = sorted([*gpu["slices"], one], key=lambda each: each["id"])
-        say(
+        print_line(
             f"Successfully created GPU instance ID {instance:>2} on GPU {number:>2} using profile "
             f"MIG {profile} (ID {code:>2})"
         )
@@ -127,16 +127,16 @@ def nvidia_smi(words: list[str]) -> int:
     gpu = gpus[number]
     if words[-2] == "-mig":
         if gpu["slices"]:
-            say("Unable to disable MIG Mode: In use by another client")
+            print_line("Unable to disable MIG Mode: In use by another client")
             return 19
         gpu["mig"] = gpu["mig"] if gpu["stubborn"] else words[-1] == "1"
         code = 0
     elif words[-1] in {"-dci", "-dgi"}:
         if not gpu["slices"]:
-            say("No GPU instances found: Not Found")
+            print_line("No GPU instances found: Not Found")
             return 6
         if gpu["held"]:
-            say("Unable to destroy GPU instance ID  1 from GPU  0: In use by another client")
+            print_line("Unable to destroy GPU instance ID  1 from GPU  0: In use by another client")
             return 19
         gpu["slices"] = [] if words[-1] == "-dgi" else gpu["slices"]
         code = 0

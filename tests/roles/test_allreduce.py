@@ -102,12 +102,17 @@ def test_a_half_of_a_row_has_the_columns_of_nccl_tests(payload: ModuleType) -> N
     assert str(half) == "   339.61    3.09    4.63       0"
 
 
-def said(btl: str, node: str) -> str:
+def btl_log(btl: str, node: str) -> str:
     return f"[gpu001:00161] mca: bml: Using {btl} btl for send to [[21379,1],1] on node {node}\n"
 
 
 def test_the_transports_are_those_open_mpi_names_between_ranks(payload: ModuleType) -> None:
-    lines = [said("self", "gpu001"), "noise\n", said("tcp", "gpu002"), said("sm", "gpu001")]
+    lines = [
+        btl_log("self", "gpu001"),
+        "noise\n",
+        btl_log("tcp", "gpu002"),
+        btl_log("sm", "gpu001"),
+    ]
     assert payload.transport_of(lines) == {"sm", "tcp"}
     assert payload.transport_of(["mca: bml: Not using tcp btl for send to x on node y\n"]) == set()
 

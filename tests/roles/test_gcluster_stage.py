@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.shell_double import write_double
 
 LIBEXEC = Path(__file__).parents[2] / "roles/staging/files/libexec"
 PROLOG = Path(__file__).parents[2] / "roles/slurm/files/libexec/job-prolog.py"
@@ -27,11 +28,11 @@ class Node:
             each.mkdir()
         (self.bucket / "shard").write_text("data")
         self.settings = folder / "staging.json"
-        self.says(within_s=20)
+        self.write_settings(within_s=20)
         self.has("scontrol", f'[ "$2" = hostnames ] && echo gpu1 || echo "$@" >> {folder}/told')
         self.mounts(self.bucket, self.warm)
 
-    def says(self, within_s: int) -> None:
+    def write_settings(self, within_s: int) -> None:
         """Write what the role writes."""
         copy = {
             "name": "warm",
@@ -52,8 +53,7 @@ class Node:
     def has(self, name: str, script: str) -> None:
         """Install a program."""
         path = self.programs / name
-        path.write_text(f"#!/bin/sh\n{script}\n")
-        path.chmod(0o755)
+        write_double(path, script)
 
     def environment(self, node: str) -> dict[str, str]:
         """Return what Slurm's prolog has, and this test's settings."""
@@ -165,7 +165,7 @@ def test_a_lock_whose_holder_is_gone_is_taken_over(node: Node) -> None:
 def test_a_lock_whose_holder_is_alive_is_waited_for_as_long_as_staging_may_take(
     node: Node,
 ) -> None:
-    node.says(within_s=2)
+    node.write_settings(within_s=2)
     lock = node.warm / ".gcluster-staging"
     lock.touch()
     touches = subprocess.Popen(["sh", "-c", f"while touch {lock}; do sleep 0.02; done"])

@@ -6,6 +6,8 @@ import os
 import subprocess
 from pathlib import Path
 
+from tests.shell_double import write_double
+
 PROGRAM = Path(__file__).parents[2] / "roles/gpfs_client/files/libexec/gpfs-mount.sh"
 STATE = """echo mmgetstate::HEADER:version:reserved:reserved:nodeName:nodeNumber:state:quorum:
 [ -e {folder}/started ] && now=active || now=down
@@ -23,8 +25,7 @@ def test_what_is_listed_is_mounted_once_gpfs_is_active(tmp_path: Path) -> None:
         "mmmount": f'cat; echo "$*" >>{tmp_path}/asked',
         "sleep": "true",
     }.items():
-        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
-        (tmp_path / name).chmod(0o755)
+        write_double(tmp_path / name, script)
     script = PROGRAM.read_text().replace("/etc/gcluster/gpfs-mounts", str(tmp_path / "mounts"))
 
     path = f"{tmp_path}:{os.environ['PATH']}"

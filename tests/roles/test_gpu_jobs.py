@@ -7,6 +7,7 @@ from types import ModuleType
 
 import pytest
 from tests.roles.programs import load_program
+from tests.shell_double import write_double
 
 PROGRAM = Path(__file__).parents[2] / "roles/slurm/files/libexec/gpu_jobs.py"
 
@@ -98,8 +99,7 @@ def test_gpus_in_mig_mode_get_no_job_for_their_numbers_are_others(
     program = load_program(PROGRAM, "gpu_jobs_of_mig")
     if script is not None:
         tool = tmp_path / "nvidia-smi"
-        tool.write_text(f"#!/bin/sh\n{script}\n")
-        tool.chmod(0o755)
+        write_double(tool, script)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     monkeypatch.setattr(program, "MAPPED", tmp_path / "gpu-jobs")
     monkeypatch.setenv("SLURM_JOB_ID", "7")

@@ -124,7 +124,7 @@ def test_sessions_stay_in_the_job_and_other_lines_keep_their_places(host: Host) 
     assert "session include gcluster-session" in host.sshd
 
 
-def test_what_nobody_keeps_is_put_back(host: Host) -> None:
+def test_what_is_not_kept_is_restored(host: Host) -> None:
     before = host.sshd
     host.run("try", "30")
     assert "--on-active=30" in host.timer.read_text()
@@ -134,7 +134,7 @@ def test_what_nobody_keeps_is_put_back(host: Host) -> None:
     assert host.run("keep").returncode == 1
 
 
-def test_what_is_kept_holds_until_somebody_changes_it(host: Host) -> None:
+def test_what_is_kept_holds_until_it_is_changed(host: Host) -> None:
     host.run("try", "60")
     assert host.run("keep").returncode == 0
     assert host.run("holds").returncode == 0

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.shell_double import write_double
 
 LIBEXEC = Path(__file__).parents[2] / "roles/slurm/files/libexec"
 FIT, UNFIT = '{\n "verdict": "fit"\n}\n', '{\n "verdict": "unfit"\n}\n'
@@ -34,8 +35,7 @@ class Node:
     def has(self, name: str, script: str) -> None:
         """Install a program."""
         path = self.programs / name
-        path.write_text(f"#!/bin/sh\n{script}\n")
-        path.chmod(0o755)
+        write_double(path, script)
 
     def run(self, program: str, **more: str | None) -> subprocess.CompletedProcess[str]:
         """Run a program of the role; variables that are None aren't set."""
@@ -275,7 +275,7 @@ def test_no_mark_of_a_job_stays_behind(scratch: Scratch) -> None:
     assert list(scratch.begun.iterdir()) == []
 
 
-def test_no_job_starts_without_the_disk_that_it_is_promised(scratch: Scratch) -> None:
+def test_no_job_starts_without_the_disk_that_it_requested(scratch: Scratch) -> None:
     scratch.place.rmdir()
     done = scratch.run("job-prolog.py")
     assert (done.returncode, "is not there" in done.stderr) == (1, True)

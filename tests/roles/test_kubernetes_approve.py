@@ -48,7 +48,7 @@ def approved(tmp_path: Path) -> Any:
     node.double("kubectl", f'for last; do :; done; case "$*" in *get*csr*) cat {tmp_path}/csr ;;'
                 f" *get*nodes*) cat {tmp_path}/nodes ;; esac")  # fmt: skip
 
-    def asked(one: dict[str, Any]) -> list[str]:
+    def run_program(one: dict[str, Any]) -> list[str]:
         (tmp_path / "csr").write_text(json.dumps({"items": [one]}))
         nodes = [
             {"metadata": {"name": name}, "status": {"addresses": [{"address": address}]}}
@@ -60,7 +60,7 @@ def approved(tmp_path: Path) -> Any:
         calls = [call.partition("6443 ")[2] for call in node.calls()]
         return [call for call in calls if call.startswith("certificate")]
 
-    return asked
+    return run_program
 
 
 def test_a_node_may_serve_under_its_name_and_address(approved: Any, tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ def guarded(
     ],
     ids=["unfit", "unknown", "unfit and away", "silent", "never looked at"],
 )
-def test_what_nobody_can_vouch_for_is_cordoned_with_the_reason(
+def test_an_unfit_or_silent_node_is_cordoned_with_the_reason(
     tmp_path: Path, bad: dict[str, Any], why: str
 ) -> None:
     (call,) = guarded(tmp_path, [node("bad", **bad), node("good")])

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tests.free_port import free_port
 
 from gcluster.inventory.compile.kubernetes import IMAGES_PORT
 from gcluster.lifecycle.kubernetes.release.image_archive import Image, packed, write_archive
@@ -42,9 +43,7 @@ def store(tmp_path: Path) -> Path:
 @pytest.fixture
 def address(store: Path) -> Iterator[str]:
     """The running program's URL."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     program = ROLE / "files/libexec/kubernetes-registry.py"
     with subprocess.Popen(
         [sys.executable, str(program), str(store), "1.35.4", str(port)]
@@ -121,7 +120,7 @@ def test_a_manifest_that_an_index_names_is_given_with_its_own_type(
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "requested",
     [
         "k8s/coredns/manifests/v2?ns=gcluster.local",
         "k8s/coredns/manifests/v1?ns=registry.k8s.io",
@@ -130,8 +129,8 @@ def test_a_manifest_that_an_index_names_is_given_with_its_own_type(
         "k8s/coredns/blobs/..%2f..%2fetc%2fpasswd",
     ],
 )
-def test_what_no_archive_holds_is_not_found(address: str, asked: str) -> None:
-    assert is_absent(f"{address}/v2/{asked}")
+def test_what_no_archive_holds_is_not_found(address: str, requested: str) -> None:
+    assert is_absent(f"{address}/v2/{requested}")
 
 
 def test_an_archive_that_is_damaged_hides_no_other(address: str, store: Path) -> None:

@@ -30,7 +30,7 @@ def look(tmp_path: Path) -> Look:
     """Return a function: what the program sends to the API for a node, and what it prints."""
     node = Node(tmp_path)
 
-    def asked(text: str, *, drivers: str = "", taint: str = "") -> tuple[list[str], str]:
+    def run_program(text: str, *, drivers: str = "", taint: str = "") -> tuple[list[str], str]:
         (tmp_path / "nodes").write_text(text + "\n")
         node.double(
             "kubectl",
@@ -42,7 +42,7 @@ def look(tmp_path: Path) -> Look:
         calls = [call.partition("6443 ")[2] for call in node.calls()]
         return [call for call in calls if call.startswith("taint")], printed
 
-    return asked
+    return run_program
 
 
 @pytest.mark.parametrize(

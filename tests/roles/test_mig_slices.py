@@ -47,12 +47,12 @@ class Node:
             env=os.environ | self.environment,
         )
 
-    def want(self, gpus: int, **slices: int) -> None:
+    def write_slices(self, gpus: int, **slices: int) -> None:
         """Write what the role writes."""
         path = self.root / "etc/gcluster/mig-slices.json"
         path.parent.mkdir(parents=True, exist_ok=True)
-        asked = {name.replace("_", "."): count for name, count in slices.items()}
-        path.write_text(json.dumps({"gpus": gpus, "slices": asked}))
+        named = {name.replace("_", "."): count for name, count in slices.items()}
+        path.write_text(json.dumps({"gpus": gpus, "slices": named}))
 
     def run(self, command: str) -> subprocess.CompletedProcess[str]:
         """Run the program."""
@@ -104,7 +104,7 @@ def cut(node: Node) -> list[list[str]]:
 
 
 def test_whole_gpus_are_cut_and_a_second_run_changes_nothing(node: Node) -> None:
-    node.want(2, **{"1g_10gb": 2, "2g_20gb": 1, "3g_40gb": 1})
+    node.write_slices(2, **{"1g_10gb": 2, "2g_20gb": 1, "3g_40gb": 1})
 
     first = node.run("apply")
 
@@ -119,7 +119,7 @@ def test_whole_gpus_are_cut_and_a_second_run_changes_nothing(node: Node) -> None
 
 def test_places_are_counted_from_the_largest_and_lead_to_the_drivers_files(tmp_path: Path) -> None:
     node = Node(tmp_path, 5)
-    node.want(5, **{"1g_10gb": 3, "3g_40gb": 1})
+    node.write_slices(5, **{"1g_10gb": 3, "3g_40gb": 1})
     assert node.run("apply").returncode == 0
 
     links = node.links()
@@ -138,7 +138,7 @@ def test_places_are_counted_from_the_largest_and_lead_to_the_drivers_files(tmp_p
 
 def test_an_order_is_found_in_which_all_fit(node: Node) -> None:
     # The 3g made first lies at 0, and of two 2g (0, 2, 4) only one fits behind it.
-    node.want(2, **{"2g_20gb": 2, "3g_40gb": 1})
+    node.write_slices(2, **{"2g_20gb": 2, "3g_40gb": 1})
 
     assert node.run("apply").returncode == 0
 
@@ -147,7 +147,7 @@ def test_an_order_is_found_in_which_all_fit(node: Node) -> None:
 
 
 def test_what_never_fits_is_refused_with_the_drivers_words(node: Node) -> None:
-    node.want(2, **{"3g_40gb": 3})
+    node.write_slices(2, **{"3g_40gb": 3})
 
     failed = node.run("apply")
 
@@ -158,10 +158,10 @@ def test_what_never_fits_is_refused_with_the_drivers_words(node: Node) -> None:
 
 @pytest.mark.parametrize("how", ["busy", "held"])
 def test_a_gpu_in_use_is_not_cut_again(node: Node, how: str) -> None:
-    node.want(2, **{"1g_10gb": 7})
+    node.write_slices(2, **{"1g_10gb": 7})
     assert node.run("apply").returncode == 0
     before = node.state()[1]["slices"]
-    node.want(2, **{"3g_40gb": 2})
+    node.write_slices(2, **{"3g_40gb": 2})
     node.change(0, **{how: True})
 
     failed = node.run("apply")
@@ -173,7 +173,7 @@ def test_a_gpu_in_use_is_not_cut_again(node: Node, how: str) -> None:
 
 
 def test_a_gpu_that_is_cut_as_wanted_stays_while_it_is_used(node: Node) -> None:
-    node.want(2, **{"1g_10gb": 7})
+    node.write_slices(2, **{"1g_10gb": 7})
     assert node.run("apply").returncode == 0
     node.change(0, busy=True)
     node.change(1, slices=[])
@@ -186,7 +186,7 @@ def test_a_gpu_that_is_cut_as_wanted_stays_while_it_is_used(node: Node) -> None:
 
 
 def test_daemons_that_hold_gpus_stop_for_it_and_start_again(node: Node) -> None:
-    node.want(2, **{"1g_10gb": 7})
+    node.write_slices(2, **{"1g_10gb": 7})
     node.run("apply")
     assert [line for line in node.calls("systemctl") if "nvsm" not in line] == [
         "systemctl is-active --quiet nvidia-dcgm.service",
@@ -196,8 +196,8 @@ def test_daemons_that_hold_gpus_stop_for_it_and_start_again(node: Node) -> None:
     ]
 
 
-def test_a_gpu_that_does_not_enter_the_mode_is_said(node: Node) -> None:
-    node.want(2, **{"1g_10gb": 7})
+def test_a_gpu_that_does_not_enter_the_mode_is_reported(node: Node) -> None:
+    node.write_slices(2, **{"1g_10gb": 7})
     node.change(0, stubborn=True)
 
     failed = node.run("apply")
@@ -206,8 +206,8 @@ def test_a_gpu_that_does_not_enter_the_mode_is_said(node: Node) -> None:
     assert failed.stderr == "GPU 0 isn't in MIG mode: reset it, or restart the node\n"
 
 
-def test_check_says_everything_that_differs_and_changes_nothing(node: Node) -> None:
-    node.want(3, **{"1g_10gb": 7})
+def test_check_lists_everything_that_differs_and_changes_nothing(node: Node) -> None:
+    node.write_slices(3, **{"1g_10gb": 7})
     before = node.state()
 
     failed = node.run("check")
@@ -220,7 +220,7 @@ def test_check_says_everything_that_differs_and_changes_nothing(node: Node) -> N
 
 
 def test_check_misses_names_that_went(node: Node) -> None:
-    node.want(2, **{"1g_10gb": 7})
+    node.write_slices(2, **{"1g_10gb": 7})
     assert node.run("apply").returncode == 0
     (node.root / "run/gcluster/mig-slices").unlink()
 
@@ -233,7 +233,7 @@ def test_check_misses_names_that_went(node: Node) -> None:
 
 
 def test_gpus_become_whole_again_slices_before_the_mode(node: Node) -> None:
-    node.want(2, **{"1g_10gb": 7})
+    node.write_slices(2, **{"1g_10gb": 7})
     assert node.run("apply").returncode == 0
 
     ended = node.run("end")
@@ -246,7 +246,7 @@ def test_gpus_become_whole_again_slices_before_the_mode(node: Node) -> None:
 
 
 def test_no_gpu_becomes_whole_while_one_is_in_use(node: Node) -> None:
-    node.want(2, **{"1g_10gb": 7})
+    node.write_slices(2, **{"1g_10gb": 7})
     assert node.run("apply").returncode == 0
     node.change(1, busy=True)
 
@@ -274,7 +274,7 @@ def prolog(node: Node, gpus: str) -> str:
 
 
 def test_a_task_sees_the_slices_whose_devices_it_may_open(node: Node) -> None:
-    node.want(2, **{"1g_10gb": 7})
+    node.write_slices(2, **{"1g_10gb": 7})
     assert node.run("apply").returncode == 0
     # The cgroup refuses the others; here they are gone, for root may open everything.
     kept = {"nvidia-cap67", "nvidia-cap211"}
@@ -286,7 +286,7 @@ def test_a_task_sees_the_slices_whose_devices_it_may_open(node: Node) -> None:
 
 
 def test_where_nothing_keeps_slices_apart_the_prolog_leaves_what_slurm_has_set(node: Node) -> None:
-    node.want(2, **{"1g_10gb": 7})
+    node.write_slices(2, **{"1g_10gb": 7})
     assert node.run("apply").returncode == 0
     assert prolog(node, "1") == ""
 

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.shell_double import write_double
 
 PROGRAM = Path(__file__).parents[2] / "roles/slurm/files/libexec/slurm-report-reboot.py"
 NODE = platform.node().partition(".")[0]
@@ -61,8 +62,7 @@ class Controller:
     def program(self, name: str, script: str) -> None:
         """Put a double on the search path."""
         path = self.folder / name
-        path.write_text(f"#!/bin/sh\n{script}\n")
-        path.chmod(0o755)
+        write_double(path, script)
 
     def run(self) -> tuple[int, str, list[str]]:
         """Run the program without its pauses; return its exit status, its output, and its calls."""

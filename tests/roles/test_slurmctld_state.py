@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.shell_double import write_double
 
 PROGRAM = Path(__file__).parents[2] / "roles/slurm/files/libexec/slurmctld-state.py"
 
@@ -36,8 +37,7 @@ class Controller:
         """Install a program."""
         path = self.folder / "bin" / name
         path.parent.mkdir(exist_ok=True)
-        path.write_text(f"#!/bin/sh\n{script}\n")
-        path.chmod(0o755)
+        write_double(path, script)
 
     def keeps(self, place: Path) -> None:
         """Write slurm.conf, as the role does once the queue is carried."""

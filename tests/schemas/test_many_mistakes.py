@@ -9,7 +9,7 @@ from gcluster.schemas.load import load_text
 
 _CASES = CASES / "many_mistakes.yaml"
 _TEXT = read_cases(_CASES)["twenty"]["spec"]
-_MENDED = {
+_FIXED = {
     "GC001": ("onwer:", "owner:"),
     "GC310": ("[0.0.0.0/0]", "[192.0.2.0/24]"),
     "GC305": ("172.16.0.0/16", "10.60.0.0/16"),
@@ -39,16 +39,16 @@ def test_each_of_twenty_mistakes_is_found_once_and_in_the_order_of_the_file(
     found = load_text(_TEXT).diagnostics
 
     golden.check_case(_CASES, "twenty", "finds", [finding(diagnostic) for diagnostic in found])
-    assert sorted(diagnostic.code for diagnostic in found) == sorted(_MENDED)
+    assert sorted(diagnostic.code for diagnostic in found) == sorted(_FIXED)
     lines = [diagnostic.span.line for diagnostic in found if diagnostic.span is not None]
     assert lines == sorted(lines)
     assert len(lines) == 20
 
 
-@pytest.mark.parametrize("code", _MENDED)
+@pytest.mark.parametrize("code", _FIXED)
 def test_fixing_one_ends_that_finding_and_no_other_appears(code: str) -> None:
-    wrong, right = _MENDED[code]
+    wrong, right = _FIXED[code]
     assert _TEXT.count(wrong) == 1
     found = [d.code for d in load_text(_TEXT.replace(wrong, right)).diagnostics if d.is_error]
 
-    assert sorted(found) == sorted(set(_MENDED) - {code})
+    assert sorted(found) == sorted(set(_FIXED) - {code})

@@ -30,7 +30,7 @@ def budgets(site: CloudSite, *kinds: str) -> list[dict[str, Any]]:
     return [msgspec.to_builtins(inputs) for inputs in found]
 
 
-def told(cloud: str, site: CloudSite) -> set[tuple[str, float]]:
+def thresholds(cloud: str, site: CloudSite) -> set[tuple[str, float]]:
     if cloud == "oci":
         rules = budgets(site, "Rule")
         return {(r["type"].lower(), r["threshold"]) for r in rules}
@@ -50,7 +50,7 @@ def told(cloud: str, site: CloudSite) -> set[tuple[str, float]]:
 
 @pytest.mark.parametrize("cloud", ["aws", "azure", "gcp", "oci"])
 def test_the_owner_is_reported_at_the_same_shares_of_the_month(cloud: str) -> None:
-    assert told(cloud, with_budget(ONE_OF_EACH[cloud], MONTH)) == ALARMS
+    assert thresholds(cloud, with_budget(ONE_OF_EACH[cloud], MONTH)) == ALARMS
 
 
 @pytest.mark.parametrize("cloud", ["aws", "azure", "gcp", "oci"])

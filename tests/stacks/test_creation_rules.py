@@ -75,7 +75,7 @@ def broken(site: CloudSite, folder: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("site", SITES, ids=[site.id for site in SITES])
-def test_what_a_service_wants_first_is_there_first(site: CloudSite, tmp_path: Path) -> None:
+def test_what_a_service_needs_first_is_there_first(site: CloudSite, tmp_path: Path) -> None:
     assert broken(site, tmp_path) == set()
 
 

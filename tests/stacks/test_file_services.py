@@ -282,9 +282,9 @@ def test_an_efs_that_exists_is_mounted_by_its_only_address_or_else_its_name(
     api: Recorded,  # noqa: F811  # the fixture
     tmp_path: Path,
 ) -> None:
-    says = Recorded(api)
+    answers = Recorded(api)
     targets = [{"IpAddress": address} for address in addresses]
-    says.say("efs", "DescribeMountTargets", json.dumps({"MountTargets": targets}).encode())
+    answers.record("efs", "DescribeMountTargets", json.dumps({"MountTargets": targets}).encode())
     context = context_of("efs", f"existing: {EFS_ID}", tmp_path)
     assert AwsSession(context, CATALOG, api).outputs().file_systems == {"home": device}
 
@@ -293,7 +293,7 @@ def test_an_efs_without_mount_targets_is_refused(
     api: Recorded,  # noqa: F811  # the fixture
     tmp_path: Path,
 ) -> None:
-    Recorded(api).say("efs", "DescribeMountTargets", b'{"MountTargets": []}')
+    Recorded(api).record("efs", "DescribeMountTargets", b'{"MountTargets": []}')
     context = context_of("efs", f"existing: {EFS_ID}", tmp_path)
     with pytest.raises(ProviderError, match="no mount target") as refused:
         AwsSession(context, CATALOG, api).outputs()
@@ -306,7 +306,7 @@ def test_of_openzfs_a_volume_is_mounted_or_the_root_volume(
     api: Recorded,  # noqa: F811  # the fixture
     tmp_path: Path,
 ) -> None:
-    says = Recorded(api)
+    answers = Recorded(api)
     system = {
         "DNSName": "fs-0123456789abcdef0.fsx.us-east-1.amazonaws.com",
         "OpenZFSConfiguration": {"RootVolumeId": "fsvol-0123456789abcdef0"},
@@ -315,8 +315,8 @@ def test_of_openzfs_a_volume_is_mounted_or_the_root_volume(
         "FileSystemId": "fs-0123456789abcdef0",
         "OpenZFSConfiguration": {"VolumePath": "/fsx/home"},
     }
-    says.say("fsx", "DescribeFileSystems", json.dumps({"FileSystems": [system]}).encode())
-    says.say("fsx", "DescribeVolumes", json.dumps({"Volumes": [volume]}).encode())
+    answers.record("fsx", "DescribeFileSystems", json.dumps({"FileSystems": [system]}).encode())
+    answers.record("fsx", "DescribeVolumes", json.dumps({"Volumes": [volume]}).encode())
     context = context_of("fsx-openzfs", f"existing: {id_}", tmp_path)
     found = AwsSession(context, CATALOG, api).outputs().file_systems
     assert found == {"home": f"{system['DNSName']}:/fsx/home"}

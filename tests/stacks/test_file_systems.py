@@ -144,10 +144,10 @@ def oracle() -> Iterator[Oracle]:
 
 
 def test_aws_is_queried_for_an_existing_file_system(api: Recorded, tmp_path: Path) -> None:  # noqa: F811  # the fixture
-    says = Recorded(api)
+    answers = Recorded(api)
     found = {"DNSName": MOUNTED["aws"].partition("@")[0]}
     found["LustreConfiguration"] = {"MountName": "xyzabcdb"}
-    says.say("fsx", "DescribeFileSystems", json.dumps({"FileSystems": [found]}).encode())
+    answers.record("fsx", "DescribeFileSystems", json.dumps({"FileSystems": [found]}).encode())
     context = context_of("aws", f"existing: {IDS['aws']}", tmp_path)
     assert AwsSession(context, CATALOG, api).outputs().file_systems == {"fast": MOUNTED["aws"]}
 

@@ -17,13 +17,13 @@ class Cloud:
     def __init__(self, **tells_at: int) -> None:
         """Take machine -> number of the look that shows its key; 0: none ever does."""
         self.tells_at = tells_at
-        self.asked: dict[str, int] = {}
+        self.calls: dict[str, int] = {}
 
     def read(self, machine: str) -> tuple[str, ...]:
         """Return a machine's key where it has it now."""
-        self.asked[machine] = self.asked.get(machine, 0) + 1
+        self.calls[machine] = self.calls.get(machine, 0) + 1
         at = self.tells_at[machine]
-        return KEY if at and self.asked[machine] >= at else ()
+        return KEY if at and self.calls[machine] >= at else ()
 
 
 def test_a_machine_that_is_still_starting_is_waited_for(tmp_path: Path) -> None:
@@ -32,7 +32,7 @@ def test_a_machine_that_is_still_starting_is_waited_for(tmp_path: Path) -> None:
     found = await_host_keys("ab", cloud.read, cache=tmp_path / "k.json", waiting=waiting)
     assert found.keys == {"a": KEY, "b": KEY}
     assert found.silent == {}
-    assert cloud.asked == {"a": 1, "b": 3}
+    assert cloud.calls == {"a": 1, "b": 3}
     assert answer == [(1, 2), (1, 2), (2, 2)]
 
 
@@ -48,7 +48,7 @@ def test_a_silent_machine_is_checked_again_and_not_waited_for_again(tmp_path: Pa
     later = Cloud(b=0)
     again = await_host_keys("b", later.read, cache=cache, waiting=LONG)
     assert again.silent == {"b": SHORT.patience_s}
-    assert later.asked == {"b": 1}
+    assert later.calls == {"b": 1}
     assert await_host_keys("b", Cloud(b=1).read, cache=cache, waiting=LONG).keys == {"b": KEY}
     assert await_host_keys("b", Cloud(b=0).read, cache=cache, waiting=LONG).silent == {}
 
@@ -58,7 +58,7 @@ def test_a_machine_in_the_place_of_a_silent_one_is_waited_for(tmp_path: Path) ->
     await_host_keys("b", Cloud(b=0).read, cache=cache, waiting=SHORT)
     cloud = Cloud(b=0, c=4)
     assert await_host_keys("bc", cloud.read, cache=cache, waiting=LONG).keys == {"c": KEY}
-    assert cloud.asked["c"] == 4
+    assert cloud.calls["c"] == 4
 
 
 def test_a_key_that_was_read_stays_whatever_the_machine_shows_later(tmp_path: Path) -> None:

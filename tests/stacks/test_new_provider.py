@@ -62,7 +62,7 @@ class Verbs:
         self.spec = folder / "cluster.yaml"
         shutil.copy(PARTS / "cluster.yaml", self.spec)
 
-    def say(self, old: str, new: str) -> None:
+    def edit_spec(self, old: str, new: str) -> None:
         """Change the spec."""
         text = self.spec.read_text(encoding="utf-8")
         assert old in text
@@ -106,20 +106,20 @@ def test_its_spec_is_valid_and_its_schema_is_written(verbs: Verbs) -> None:
 
 
 def test_checks_have_its_regions_zones_machines_and_ids_from_its_data(verbs: Verbs) -> None:
-    verbs.say("region: north", "region: nort")
+    verbs.edit_spec("region: north", "region: nort")
     assert "GC122" in verbs.codes()
-    verbs.say("region: nort", "region: north")
-    verbs.say("hall: north-hall-1", "hall: north-hall-2")
+    verbs.edit_spec("region: nort", "region: north")
+    verbs.edit_spec("hall: north-hall-1", "hall: north-hall-2")
     assert "acme.h100x8 is not offered in north-hall-2" in verbs.codes()["GC204"]
-    verbs.say("hall: north-hall-2", "hall: north-hall-1")
-    verbs.say("{admin_cidrs:", "{net: vpc-1, subnets: sub-1, admin_cidrs:")
+    verbs.edit_spec("hall: north-hall-2", "hall: north-hall-1")
+    verbs.edit_spec("{admin_cidrs:", "{net: vpc-1, subnets: sub-1, admin_cidrs:")
     assert '"vpc-1" does not look like a net of acme' in verbs.codes()["GC318"]
-    verbs.say("net: vpc-1, ", "")
+    verbs.edit_spec("net: vpc-1, ", "")
     assert "subnets exist in a network that the site does not name" in verbs.codes()["GC315"]
 
 
 def test_a_machine_of_another_cloud_can_not_be_had_there(verbs: Verbs) -> None:
-    verbs.say("machine: acme.h100x8", "machine: p5.48xlarge")
+    verbs.edit_spec("machine: acme.h100x8", "machine: p5.48xlarge")
     assert "acme" in verbs.codes()["GC104"]
 
 

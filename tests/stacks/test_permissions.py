@@ -52,7 +52,7 @@ def _recorded(cloud: str) -> set[str]:
     return {kind_of(token) for token in types}
 
 
-def _asked_of_aws() -> set[str]:
+def _aws_actions() -> set[str]:
     """Return the actions of all calls that the code makes through `Api.ask`, `find` and `pages`."""
     found = set()
     for tree in _sources("aws"):
@@ -75,7 +75,7 @@ def test_every_kind_that_the_code_makes_has_its_permissions_and_no_other(cloud: 
 
 
 def test_every_call_to_aws_is_allowed() -> None:
-    requested = _asked_of_aws()
+    requested = _aws_actions()
     assert len(requested) > 20
     # A secret that a spec refers to is its owner's: who may read it is said there, for it alone.
     granted = {*load_permissions("aws").always}

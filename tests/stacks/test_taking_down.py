@@ -247,7 +247,7 @@ def test_what_was_found_is_reported_apart_by_what_the_stack_protects(
     assert opened().mark_protected(strange) == strange, "what the stack doesn't know stays as found"
 
 
-def test_what_is_in_the_stack_is_booked_and_nothing_else_is(
+def test_what_is_in_the_stack_is_recorded_and_nothing_else_is(
     opened: Open, engines: Engines, cloud: str
 ) -> None:
     opened().bring_up(0)

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from .cluster import SPEC, HurtCluster
+from .cluster import SPEC, TortureCluster
 from .invariants import INVARIANTS, Step
 from .process import run
 
@@ -159,7 +159,7 @@ def broken(inputs: Iterator[tuple[str, str]] | None, folder: Path) -> list[str]:
     """
     found = []
     for number, (name, verb) in enumerate(inputs or every()):
-        cluster = HurtCluster(folder / str(number))
+        cluster = TortureCluster(folder / str(number))
         cluster.spec.unlink()
         if name in TEXTS:
             cluster.spec.write_bytes(TEXTS[name])

@@ -23,7 +23,7 @@ scheduler: {{type: slurm}}
 """
 
 
-class HurtCluster:
+class TortureCluster:
     """One cluster in a folder of its own."""
 
     def __init__(self, folder: Path) -> None:

@@ -22,8 +22,8 @@ from gcluster.lifecycle.state import store as state_store
 from gcluster.lifecycle.state.bucket import DirectoryBucket, broken
 from gcluster.schemas.structure.decoding import learn
 
-from .cluster import HurtCluster
-from .process import Hurt, at_moment
+from .cluster import TortureCluster
+from .process import Injection, at_moment
 
 LATEST = 60
 """Moments that most commands have, about: a later one is passed by none."""
@@ -33,9 +33,9 @@ class Fault(NamedTuple):
     """One row of the table."""
 
     name: str
-    hurt: Callable[[Random], Hurt] | None = None
+    inject: Callable[[Random], Injection] | None = None
     """What happens in the process, drawn."""
-    between: Callable[[HurtCluster, Random], str] | None = None
+    between: Callable[[TortureCluster, Random], str] | None = None
     """What happens to the places before the command; returns what was hit, for the report."""
     weight: int = 1
     """How often it is drawn, relatively: what hits the process itself has many moments."""
@@ -44,44 +44,44 @@ class Fault(NamedTuple):
 # In the process
 
 
-def _kill(draw: Random) -> Hurt:
+def _kill(draw: Random) -> Injection:
     number = draw.randint(1, LATEST)
     return lambda: at_moment(number, lambda: os.kill(os.getpid(), signal.SIGKILL))
 
 
-def _kill_elsewhere(draw: Random) -> Hurt:
+def _kill_elsewhere(draw: Random) -> Injection:
     """Killed on another machine: it can't be seen here that the lock's holder is gone."""
     kill = _kill(draw)
 
-    def hurt() -> None:
+    def inject() -> None:
         identity._machine.cache_clear()  # noqa: SLF001
         identity._machine = lambda: "anothermachine00"  # type: ignore[assignment]  # noqa: SLF001
         kill()
 
-    return hurt
+    return inject
 
 
-def _signal(number: signal.Signals) -> Callable[[Random], Hurt]:
-    def drawn(draw: Random) -> Hurt:
+def _signal(number: signal.Signals) -> Callable[[Random], Injection]:
+    def drawn(draw: Random) -> Injection:
         moment = draw.randint(1, LATEST)
         return lambda: at_moment(moment, lambda: os.kill(os.getpid(), number))
 
     return drawn
 
 
-def _stop(draw: Random) -> Hurt:
+def _stop(draw: Random) -> Injection:
     """Hang: the runner lets others work, then has it go on."""
     number = draw.randint(1, LATEST)
     return lambda: at_moment(number, lambda: os.kill(os.getpid(), signal.SIGSTOP))
 
 
-def _disk(error: int, *, lasts: bool) -> Callable[[Random], Hurt]:
+def _disk(error: int, *, lasts: bool) -> Callable[[Random], Injection]:
     """The state's disk refuses writes from one on: for ever, or this once. A double of the disk."""
 
-    def drawn(draw: Random) -> Hurt:
+    def drawn(draw: Random) -> Injection:
         first = draw.randint(1, 20)
 
-        def hurt() -> None:
+        def inject() -> None:
             write, passed = DirectoryBucket._write, [0]  # noqa: SLF001
 
             def refused(bucket: DirectoryBucket, act: object, key: str) -> None:
@@ -92,15 +92,15 @@ def _disk(error: int, *, lasts: bool) -> Callable[[Random], Hurt]:
 
             DirectoryBucket._write = refused  # type: ignore[method-assign]  # noqa: SLF001
 
-        return hurt
+        return inject
 
     return drawn
 
 
-def _clock(draw: Random) -> Hurt:
+def _clock(draw: Random) -> Injection:
     step = timedelta(seconds=draw.choice([-86400, -3600, -5, 5, 3600, 400 * 86400]))
 
-    def hurt() -> None:
+    def inject() -> None:
         real = time.time
         learn(state_store.ClusterIdentity)  # by the true `datetime`
 
@@ -113,21 +113,21 @@ def _clock(draw: Random) -> Hurt:
         state_store.datetime = Stepped  # type: ignore[misc]  # what `utc_now` calls
         time.time = lambda: real() + step.total_seconds()
 
-    return hurt
+    return inject
 
 
-def _full_output(_: Random) -> Hurt:
+def _full_output(_: Random) -> Injection:
     return lambda: os.dup2(os.open("/dev/full", os.O_WRONLY), 1) and None  # type: ignore[func-returns-value]
 
 
-def _closed_output(_: Random) -> Hurt:
-    def hurt() -> None:
+def _closed_output(_: Random) -> Injection:
+    def inject() -> None:
         import sys  # noqa: PLC0415
 
         os.close(1)
         sys.stdout = None  # type: ignore[assignment]  # as the interpreter starts then
 
-    return hurt
+    return inject
 
 
 # Between two commands
@@ -164,8 +164,8 @@ WAYS: dict[str, Callable[[Path], None]] = {
 """The five ways in which every object of the state is damaged."""
 
 
-def _object(prefix: str, way: str) -> Callable[[HurtCluster, Random], str]:
-    def between(cluster: HurtCluster, draw: Random) -> str:
+def _object(prefix: str, way: str) -> Callable[[TortureCluster, Random], str]:
+    def between(cluster: TortureCluster, draw: Random) -> str:
         keys = [key for key in cluster.objects() if key.startswith(prefix)]
         if not keys:
             return "nothing"
@@ -176,16 +176,16 @@ def _object(prefix: str, way: str) -> Callable[[HurtCluster, Random], str]:
     return between
 
 
-def _folder(name: str) -> Callable[[HurtCluster, Random], str]:
-    def between(cluster: HurtCluster, _: Random) -> str:
+def _folder(name: str) -> Callable[[TortureCluster, Random], str]:
+    def between(cluster: TortureCluster, _: Random) -> str:
         shutil.rmtree(cluster.folder / name, ignore_errors=True)
         return name
 
     return between
 
 
-def _index(way: str) -> Callable[[HurtCluster, Random], str]:
-    def between(cluster: HurtCluster, draw: Random) -> str:
+def _index(way: str) -> Callable[[TortureCluster, Random], str]:
+    def between(cluster: TortureCluster, draw: Random) -> str:
         entries = sorted((cluster.folder / "data/gcluster/clusters").glob("*.json"))
         if entries:
             WAYS[way](draw.choice(entries))
@@ -194,15 +194,15 @@ def _index(way: str) -> Callable[[HurtCluster, Random], str]:
     return between
 
 
-def _spec_text(text: bytes) -> Callable[[HurtCluster, Random], str]:
-    def between(cluster: HurtCluster, _: Random) -> str:
+def _spec_text(text: bytes) -> Callable[[TortureCluster, Random], str]:
+    def between(cluster: TortureCluster, _: Random) -> str:
         cluster.spec.write_bytes(text)
         return "the spec file"
 
     return between
 
 
-def _machine_lost(cluster: HurtCluster, draw: Random) -> str:
+def _machine_lost(cluster: TortureCluster, draw: Random) -> str:
     import json  # noqa: PLC0415
 
     for path in (cluster.folder / "data/gcluster/work").glob("*/simulated-lab/nodes.json"):
@@ -215,8 +215,8 @@ def _machine_lost(cluster: HurtCluster, draw: Random) -> str:
     return "nothing"
 
 
-def _site(keys: str) -> Callable[[HurtCluster, Random], str]:
-    def between(cluster: HurtCluster, draw: Random) -> str:
+def _site(keys: str) -> Callable[[TortureCluster, Random], str]:
+    def between(cluster: TortureCluster, draw: Random) -> str:
         cluster.write(site=f", {keys.format(seed=draw.randint(0, 9999))}")
         return "the site's answers"
 

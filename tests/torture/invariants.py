@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable
 from typing import NamedTuple
 
-from .cluster import HurtCluster
+from .cluster import TortureCluster
 from .process import Ended
 
 CODES = {0, 1, 2, 3, 4, 5, 6, 64, 130}
@@ -20,8 +20,8 @@ class Step(NamedTuple):
     """One command, and what the scenario knows of the cluster."""
 
     ended: Ended
-    cluster: HurtCluster
-    is_hurt: bool
+    cluster: TortureCluster
+    is_damaged: bool
     """Whether an object of the state is damaged and was not repaired yet."""
     is_raced: bool
     """Whether another process is stopped in the middle of its work."""
@@ -88,7 +88,7 @@ def _healthy(step: Step) -> str:
     if step.verb == "status" and not step.is_mute:
         seen = {n["name"] for n in json.loads(step.ended.out)["nodes"] if n["reachable"]}
         return f"status calls {seen - booted} reachable" if seen - booted else ""
-    if step.verb == "state check" and step.is_hurt:
+    if step.verb == "state check" and step.is_damaged:
         return "the state is called whole, and it is damaged"
     return ""
 

@@ -34,7 +34,7 @@ MOMENTS = (
 LIMIT_S = 120
 """Longest that a command may take; the harness then calls it hung."""
 
-Hurt = Callable[[], None]
+Injection = Callable[[], None]
 """Is called in the forked process before the command runs there."""
 
 
@@ -58,10 +58,10 @@ class Ended:
         return tuple(d.get("hint", "") for d in self.diagnostics if d.get("severity") == "error")
 
 
-def run(words: Iterable[str], folder: Path, hurt: Iterable[Hurt] = ()) -> Ended:
+def run(words: Iterable[str], folder: Path, inject: Iterable[Injection] = ()) -> Ended:
     """Run a command to its end, its kill or its stop."""
     command = tuple(words)
-    pid = _fork(command, folder, tuple(hurt))
+    pid = _fork(command, folder, tuple(inject))
     return finish(command, pid, folder)
 
 
@@ -133,16 +133,16 @@ def _import_all() -> None:
     gc.freeze()
 
 
-def _fork(words: tuple[str, ...], folder: Path, hurt: tuple[Hurt, ...]) -> int:
+def _fork(words: tuple[str, ...], folder: Path, inject: tuple[Injection, ...]) -> int:
     _import_all()
     sys.stdout.flush()
     pid = os.fork()
     if pid == 0:
-        _be(words, folder, hurt)
+        _be(words, folder, inject)
     return pid
 
 
-def _be(words: tuple[str, ...], folder: Path, hurt: tuple[Hurt, ...]) -> NoReturn:
+def _be(words: tuple[str, ...], folder: Path, inject: tuple[Injection, ...]) -> NoReturn:
     """Be the command; never return into the harness."""
     code = 1
     try:
@@ -159,7 +159,7 @@ def _be(words: tuple[str, ...], folder: Path, hurt: tuple[Hurt, ...]) -> NoRetur
             os.environ[variable] = str(folder / name)
             (folder / name).mkdir(mode=0o700, exist_ok=True)
         sys.argv = ["gcluster", *words]
-        for each in hurt:
+        for each in inject:
             each()
         try:
             cli.main()

@@ -10,10 +10,10 @@ from collections import Counter
 from pathlib import Path
 from random import Random
 
-from .cluster import HurtCluster
+from .cluster import TortureCluster
 from .faults import FAULTS, Fault
 from .invariants import HEALED, INVARIANTS, Step
-from .process import Ended, Hurt, go_on, run
+from .process import Ended, Injection, go_on, run
 
 VERBS = (
     ("up", 5), ("down", 3), ("status", 2), ("plan", 2), ("drift", 1), ("repair", 1), ("history", 1),
@@ -42,8 +42,8 @@ class Scenario:
         self._draw = Random(seed)  # noqa: S311  # a random run, not a key
         self._faults = faults
         self._folder = folder
-        self.cluster = HurtCluster(folder)
-        self._hurt_objects: dict[str, bytes | None] = {}
+        self.cluster = TortureCluster(folder)
+        self._damaged_objects: dict[str, bytes | None] = {}
         self._stopped: Ended | None = None
 
     def play(self) -> None:
@@ -57,7 +57,7 @@ class Scenario:
                 self._do("up", ())
             weights = [fault.weight for fault in self._faults]
             for fault in self._draw.choices(self._faults, weights, k=2):
-                self._hurt(fault)
+                self._inject(fault)
             self._clear()
             self._heal("up")
             self._expect("up", 0)
@@ -74,23 +74,23 @@ class Scenario:
                 go_on(self._stopped, self._folder)
             shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _hurt(self, fault: Fault) -> None:
+    def _inject(self, fault: Fault) -> None:
         self.happened[fault.name] += 1
         names, weights = zip(*VERBS, strict=True)
         verb = self._draw.choices(names, weights)[0]
         if self._draw.random() < 0.3 and self.cluster.spec.exists() and verb == "up":
             self.cluster.write(count=self._draw.randint(1, 4))
-        hurts: tuple[Hurt, ...] = ()
+        injections: tuple[Injection, ...] = ()
         what = fault.name
         if fault.between is not None:
             before = self.cluster.objects()
             hit = fault.between(self.cluster, self._draw)
             what += f" ({hit})"
             if hit in before and hit.startswith(_OBJECTS) and not self._is_tolerable(fault, hit):
-                self._hurt_objects[hit] = self.cluster.content(hit)
-        if fault.hurt is not None:
-            hurts = (fault.hurt(self._draw),)
-        self._do(verb, hurts, what, is_mute=fault.name.startswith("output"))
+                self._damaged_objects[hit] = self.cluster.content(hit)
+        if fault.inject is not None:
+            injections = (fault.inject(self._draw),)
+        self._do(verb, injections, what, is_mute=fault.name.startswith("output"))
         if self._stopped is not None:
             self._let_others_work()
 
@@ -146,22 +146,22 @@ class Scenario:
             self._break(HEALED, f"{verb} ends with {ended.code}: {ended.out}{ended.err}")
 
     def _do(
-        self, verb: str, hurts: tuple[Hurt, ...], what: str = "", *, is_mute: bool = False
+        self, verb: str, injections: tuple[Injection, ...], what: str = "", *, is_mute: bool = False
     ) -> Ended:
         words = [*verb.split(), str(self.cluster.spec)]
         words += ["--yes"] if verb in _CHANGE else []
         words += ["--allow", "pool:gpu"] if verb == "up" else []
-        return self._run(tuple(words), hurts, what, is_mute=is_mute)
+        return self._run(tuple(words), injections, what, is_mute=is_mute)
 
     def _run(
         self,
         words: tuple[str, ...],
-        hurts: tuple[Hurt, ...],
+        injections: tuple[Injection, ...],
         what: str = "",
         *,
         is_mute: bool = False,
     ) -> Ended:
-        ended = run((*words, "--format", "json"), self._folder, hurts)
+        ended = run((*words, "--format", "json"), self._folder, injections)
         said = "; ".join(f"{d.get('code')} {d.get('summary')}" for d in ended.diagnostics[:3])
         self.report.append(f"  {shlex.join(words)}: {ended.code} [{what}] {said}")
         self.happened["commands"] += 1
@@ -180,15 +180,15 @@ class Scenario:
         except ValueError:
             return
         if ended.code == 0:
-            self._hurt_objects.clear()
+            self._damaged_objects.clear()
         discard = [word for key in left for word in ("--discard", key)]
         if discard and "--discard" not in words:
             self._run((*words, *discard), ())
 
     def _judge(self, ended: Ended, *, is_raced: bool = False, is_mute: bool = False) -> None:
         raced = is_raced or self._stopped is not None or bool(ended.pid)
-        hurt = any(self.cluster.content(key) == was for key, was in self._hurt_objects.items())
-        step = Step(ended, self.cluster, hurt, raced, is_mute)
+        inject = any(self.cluster.content(key) == was for key, was in self._damaged_objects.items())
+        step = Step(ended, self.cluster, inject, raced, is_mute)
         for invariant in INVARIANTS:
             if broken := invariant.broken(step):
                 self._break(invariant.name, f"{shlex.join(ended.words)}: {broken}")

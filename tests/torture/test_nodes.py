@@ -16,7 +16,7 @@ from random import Random
 import pytest
 
 from ..e2e.conftest import LiveCluster
-from .cluster import HurtCluster
+from .cluster import TortureCluster
 from .invariants import INVARIANTS, Step
 from .node_faults import NODE_FAULTS, NodeFault
 from .process import Ended
@@ -32,7 +32,7 @@ _OF_WORDS = {"no traceback", "a known end", "every message names what to do next
 def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveCluster]:
     """A cluster of three nodes that is taken down whatever happens."""
     cluster = LiveCluster(tmp_path_factory.mktemp("torture"))
-    cluster.ask_for(nodes=2)
+    cluster.write_spec(nodes=2)
     cluster.gcluster("up", str(cluster.spec), "--yes")
     yield cluster
     cluster.gcluster("down", str(cluster.spec), "--yes", expect=None)
@@ -54,7 +54,7 @@ def _held(live: LiveCluster, folder: Path, *words: str) -> Ended:
         diagnostics=tuple(document.get("diagnostics", ())),
     )
     folder.mkdir(exist_ok=True)
-    step = Step(ended, HurtCluster(folder / os.urandom(4).hex()), False, True, False)
+    step = Step(ended, TortureCluster(folder / os.urandom(4).hex()), False, True, False)
     broken = {i.name: how for i in INVARIANTS if i.name in _OF_WORDS and (how := i.broken(step))}
     assert broken == {}, f"{words}: {broken}"
     return ended

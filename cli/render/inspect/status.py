@@ -124,7 +124,7 @@ def _certificate(certificate: dict[str, Any], now: datetime) -> str:
 
 
 def doctor_report(machine: Machine, found: list[Need]) -> dict[str, Any]:
-    """Return what both forms tell; the JSON form is this value."""
+    """Return what both forms have; the JSON form is this value."""
     packages = _packages(machine, found)
     return {
         "ok": not any(need.required and not need.present for need in found),

@@ -82,7 +82,7 @@ def _of_nodes(report: Report, columns: Sequence[tuple[TestSummary, MetricSummary
                 worst = min(mine, key=lambda one: _merit(one.value, metric))
                 cells.append(_cell(x, y, worst, metric, f"{name} {test.name}", name))
     return HeatMap(
-        title="Nodes and figures, each beside its peers",
+        title="Nodes and figures, each with its peers",
         columns=tuple(f"{test.name}: {metric.metric}" for test, metric in columns),
         rows=tuple(names),
         cells=tuple(cells),

@@ -48,7 +48,7 @@ _BOOK_MARKS: dict[str, tuple[str, Tone]] = {
 }
 """First word of a change of accounts or windows -> its mark; all others change something."""
 _RIGHT = 76
-"""Column where what stands at the right of a heading ends."""
+"""Column where what is at the right of a heading ends."""
 
 
 def plan_text(plan: Plan, console: Console) -> str:
@@ -295,7 +295,7 @@ def _state(option: OptionView) -> str:
 def purchase(option: OptionView) -> str:
     """Return what a capacity block costs: "24 h for $2,641.92, paid at once, not refundable".
 
-    Behind it the block that is on offer, where the cloud was asked.
+    Behind it the block that is on offer, where the cloud was queried.
     """
     price = (
         "a price that is unknown" if option.usd_at_once is None else f"${option.usd_at_once:,.2f}"

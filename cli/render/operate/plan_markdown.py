@@ -39,7 +39,7 @@ _WORDS = {
 
 
 def plan_markdown(plan: Plan) -> str:
-    """Return the comment. Its first line tells a pipeline which comment to write again."""
+    """Return the comment. By its first line a pipeline finds the comment to write again."""
     steady = replace(plan, job_impact=None, steps=tuple(replace(s, jobs=None) for s in plan.steps))
     lines = [
         f"<!-- gcluster plan: {plan.cluster} -->",

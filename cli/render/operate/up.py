@@ -25,7 +25,7 @@ def nearby(path: str) -> str:
 
 
 def up_text(result: UpResult, target: str, console: Console) -> str:
-    """Return what stands below the stages.
+    """Return what is shown below the stages.
 
     Args:
         result: how it ended.
@@ -160,7 +160,7 @@ _ORDER = list(Severity)
 
 
 def preflight_text(answers: Iterable[SiteAnswers], console: Console) -> str:
-    """Return the answers as text; a site where nothing stands in the way says so."""
+    """Return the answers as text; a site without obstacles says so."""
     return "\n".join(line for site in answers for line in _site(site, console))
 
 

@@ -122,7 +122,7 @@ def _text(found: Diagnostic) -> str:
 
 
 def _message(text: str) -> dict[str, str]:
-    """Return a message; braces are doubled, as SARIF asks (3.11.5): one alone marks an argument."""
+    """Return a message; braces are doubled (SARIF 3.11.5): one alone marks an argument."""
     lines = "\n".join(map(printable, text.split("\n")))
     return {"text": lines.replace("{", "{{").replace("}", "}}")}
 

@@ -71,7 +71,7 @@ def _pool(pool: PoolBill, indent: str) -> list[str]:
 
 
 def _sums(title: str, totals: Totals, within: list[PoolBill]) -> list[str]:
-    """Return a row of sums; where nothing is rented there is none to tell."""
+    """Return a row of sums; where nothing is rented there is none."""
     now = sum(pool.nodes_now for pool in within)
     most = sum(pool.nodes for pool in within)
     count = f"{most:,}" if now == most else f"{now:,}..{most:,}"
@@ -175,7 +175,7 @@ NOW, MOST = "█", "░"
 _LEAST = 8
 """Columns that a bar has at least, however narrow the terminal."""
 _NAME = 24
-"""Most columns of a pool's name beside its bar; longer ones stand above it."""
+"""Most columns of a pool's name next to its bar; longer ones are above it."""
 
 
 def chart(bill: Bill, console: Console) -> list[str]:

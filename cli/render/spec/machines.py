@@ -103,7 +103,7 @@ def families_text(families: list[Family], console: Console) -> str:
 
 
 def listed_families(families: list[Family]) -> list[dict[str, Any]]:
-    """Return families for JSON, with the machine types that they stand for."""
+    """Return families for JSON, with their machine types."""
     return [
         {
             "name": family.name,

@@ -62,7 +62,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     plans: list[Plan]
     constants: Constants
     explained: dict[str, list[Explained]] = msgspec.field(default_factory=dict)
-    """Machine -> its figures, where they were asked for."""
+    """Machine -> its figures, where they were requested."""
     power: dict[str, Power | None] = msgspec.field(default_factory=dict)
     """Machine -> what the machines of its plan draw."""
     written: dict[str, Any] | None = None

@@ -28,7 +28,7 @@ _MARK = "*"
 
 
 def pools_text(pools: Mapping[str, Resolved], console: Console) -> str:
-    """Return what each pool gets; pools that get the same stand together."""
+    """Return what each pool gets; pools that get the same are together."""
     alike: dict[Resolved, list[str]] = {}
     for name, resolved in pools.items():
         alike.setdefault(resolved, []).append(name)
@@ -59,7 +59,7 @@ def _pool(names: list[str], resolved: Resolved, console: Console) -> Iterator[st
     for name, version, origin in rows:
         yield f"    {pad(name, columns[0])}  {pad(version, columns[1])}  {origin}".rstrip()
     for package in resolved.packages:
-        yield f"    {package}  beside the fabric manager, whatever version fits the driver"
+        yield f"    {package}  with the fabric manager, whatever version fits the driver"
     for difference in resolved.differences:
         text = f"{difference.name} {difference.asked}: the set has {difference.tested}"
         yield f"  {console.paint('warning', 'differs')} {text}"

@@ -53,7 +53,7 @@ def _counted(count: int, noun: str) -> str:
 
 
 def host_count(spec: ClusterSpec) -> int:
-    """Return how many machines the spec asks for at most."""
+    """Return how many machines the spec has at most."""
     count = 0
     for name, site in spec.sites.items():
         if not site.makes_machines:
@@ -96,7 +96,7 @@ def _quota_needs(checked: CheckedSpec) -> list[Any]:
 def for_programs(report: Report, fmt: str) -> str:
     """Return the report as "json", "sarif", "github" or "junit".
 
-    The formats of CI servers are imported only when one is asked for: they need XML, hashes and
+    The formats of CI servers are imported only when one is requested: they need XML, hashes and
     the explanations of all codes, for which a person who reads text need not wait.
     """
     if fmt == "json":
@@ -117,7 +117,7 @@ def needs(loaded: Loaded) -> tuple[QuotaNeed, ...]:
 
 
 def quota_lines(loaded: Loaded) -> list[str]:
-    """Return a line for each: what to ask the cloud for, where, and for which pools."""
+    """Return a line for each: what to request from the cloud, where, and for which pools."""
     return [
         f"    quota of {need.provider} {need.region}: {need.amount:,} {_UNITS[need.unit]} of "
         f"{need.code} ({', '.join(need.pools)})"

@@ -97,7 +97,7 @@ def slurm_packages_steps(node: NodeFacts) -> list[Step]:
 
 
 def _step(phase: Phase, variables: dict[str, Json]) -> Step:
-    """Return a step; a repository more on a node's disk hurts no job."""
+    """Return a step; a repository more on a node's disk disturbs no job."""
     return Step(
         stage=Stage.SCHEDULER,
         role="slurm_packages",

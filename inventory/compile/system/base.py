@@ -163,7 +163,7 @@ def firmware_steps(node: NodeFacts) -> list[Step]:
 
 
 def _step(phase: Phase, variables: dict[str, Json]) -> Step:
-    """Return a step; only an update hurts jobs."""
+    """Return a step; only an update disturbs jobs."""
     return Step(
         stage=Stage.MONITORING,
         role="firmware",

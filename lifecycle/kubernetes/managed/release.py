@@ -66,7 +66,7 @@ class CloudObjects(msgspec.Struct, frozen=True, kw_only=True):
         return "; ".join(f"{kind} {_few(names)}" for kind, names in kinds.items() if names)
 
     def leftovers(self) -> tuple[Leftover, ...]:
-        """Return the text that `down` shows before it asks for confirmation."""
+        """Return the text that `down` shows before it prompts."""
         balanced = (*self.services, *self.ingresses, *self.gateways)
         return (
             *(_leftover("load-balancer", name) for name in balanced),

@@ -1,4 +1,4 @@
-"""What the page asks for, by name: each is a set of known queries, answered as plain values.
+"""What the page requests, by name: each is a set of known queries, answered as plain values.
 
 A browser never sends PromQL: it names a board, a job, a node or a pool, and each of these is held
 against what the cluster has before it becomes a label in a query.
@@ -38,7 +38,7 @@ _NO_NAME = {"__name__", "job", "site", "cluster", "fstype"}
 
 
 class UnknownError(Exception):
-    """What was asked for isn't there; the server answers 404."""
+    """What was requested isn't there; the server answers 404."""
 
 
 class Firing(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,7 +116,7 @@ class Answers:
     """Answers of one cluster's Prometheus, each kept for some seconds."""
 
     def __init__(self, cluster: str, ask: Asking) -> None:
-        """Take the cluster's name and how to ask its Prometheus; nothing is asked yet."""
+        """Take the cluster's name and how to query its Prometheus; nothing is queried yet."""
         self.cluster, self.ask = cluster, ask
         self._lock = threading.Lock()
         self._kept: dict[tuple[str, ...], tuple[float, bytes]] = {}

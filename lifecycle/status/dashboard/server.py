@@ -2,7 +2,7 @@
 
 The link has a random token, so other users of this machine and pages of other origins can't guess a
 path. A name that an attacker's DNS points to 127.0.0.1 is refused by the header Host. The page's
-policy lets it load and ask this server only, and run no inline script or style.
+policy lets it load from and query this server only, and run no inline script or style.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class _Request(BaseHTTPRequestHandler):
             self._answer(path, url.query)
 
     def _is_local(self) -> bool:
-        """Whether the browser asked for this machine by its own name."""
+        """Whether the browser addressed this machine by its own name."""
         hosts = self.headers.get_all("Host") or []
         return len(hosts) == 1 and hosts[0].partition(":")[0].lower() in _HOSTS
 

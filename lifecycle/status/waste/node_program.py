@@ -1,4 +1,4 @@
-"""Asks the Prometheus of the host that it runs on: run there as root, by `prometheus.py`.
+"""Queries the Prometheus of the host that it runs on: run there as root, by `prometheus.py`.
 
 Arguments: the folder with its CA certificate and password, and its port. Standard input: a JSON
 list of [path below /api/v1, parameters]; standard output: a JSON list of Prometheus' own answers.
@@ -21,7 +21,7 @@ NO_ANSWER = 3
 
 
 def main() -> int:
-    """Ask all, one after the other."""
+    """Query all, one after the other."""
     folder, port = Path(sys.argv[1]), int(sys.argv[2])
     try:
         context = ssl.create_default_context(cafile=str(folder / "ca.pem"))

@@ -110,11 +110,11 @@ class Now(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_now(cluster: str, ask: Asking, at: float) -> Now:
-    """Ask for everything that `top` shows.
+    """Query everything that `top` shows.
 
     Args:
         cluster: its name.
-        ask: how to ask its Prometheus.
+        ask: how to query its Prometheus.
         at: Unix time in s.
 
     Raises:

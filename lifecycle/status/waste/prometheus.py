@@ -87,7 +87,7 @@ def _result(answer: Any) -> list[Any]:
 
 
 def prometheus_of(cluster: Cluster, session: SshSession) -> Asking:
-    """Return how to ask a cluster's Prometheus.
+    """Return how to query a cluster's Prometheus.
 
     Raises:
         LifecycleError: its spec has no monitoring (GC1197), or it has no such host (GC908).
@@ -98,7 +98,7 @@ def prometheus_of(cluster: Cluster, session: SshSession) -> Asking:
 
 
 def refuse_unwatched(spec: ClusterSpec, path: str) -> None:
-    """Raise where a spec has no Prometheus to ask (GC1197)."""
+    """Raise where a spec has no Prometheus to query (GC1197)."""
     if isinstance(spec.scheduler, KubernetesScheduler):
         raise failure(
             "GC1197",
@@ -120,7 +120,7 @@ def monitoring_host(spec: ClusterSpec, hosts: ClusterInventory) -> Host:
 
 
 def asking(session: SshSession, host: Host, folder: str = FOLDER, port: int = PORT) -> Asking:
-    """Return how to ask the Prometheus of a host, over SSH."""
+    """Return how to query the Prometheus of a host, over SSH."""
     words = shlex.join([_program(), folder, str(port)])
 
     def ask(questions: Sequence[Question]) -> list[Any]:

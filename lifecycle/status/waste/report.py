@@ -114,11 +114,11 @@ def read_report(
     goodput: Mapping[str, Ended] | None = None,
     bounds: Iterable[str] = (),
 ) -> Report:
-    """Ask for everything that a report shows.
+    """Query everything that a report shows.
 
     Args:
         cluster: its name.
-        ask: how to ask its Prometheus.
+        ask: how to query its Prometheus.
         since: Unix time in s, where it begins.
         until: where it ends.
         goodput: account -> GPU hours of jobs by how they ended; None: it isn't known.

@@ -8,7 +8,7 @@ from pathlib import Path
 from testinfra.host import Host
 
 SETTINGS = "/etc/gcluster/alertmanager"
-ASK = """
+CLIENT = """
 import base64, json, ssl, sys, urllib.request
 login, data = sys.argv[1] == "login", sys.argv[2]
 context = ssl.create_default_context(cafile="/etc/gcluster/alertmanager/ca.pem")
@@ -36,8 +36,8 @@ HTTPServer(("127.0.0.1", 9999), Sink).serve_forever()
 """
 
 
-def asked(host: Host, who: str, data: str = "") -> tuple[int, str]:
-    host.check_output(f"cat > /root/ask.py <<'END'\n{ASK}END")
+def call_api(host: Host, who: str, data: str = "") -> tuple[int, str]:
+    host.check_output(f"cat > /root/ask.py <<'END'\n{CLIENT}END")
     run = host.run(f"python3 /root/ask.py {who} '{data}'")
     return run.rc, run.stdout + run.stderr
 
@@ -50,11 +50,11 @@ def test_alertmanager_runs_now_and_after_a_reboot(host: Host) -> None:
 
 def test_an_alert_is_taken_and_shown_to_authenticated_users_and_to_no_others(host: Host) -> None:
     alert = '[{"labels": {"alertname": "Molecule"}}]'
-    assert asked(host, "stranger", alert) == (1, "status 401\n")
-    code, said = asked(host, "login", alert)
-    assert code == 0, said
-    assert "Molecule" in asked(host, "login")[1]
-    assert asked(host, "stranger") == (1, "status 401\n")
+    assert call_api(host, "stranger", alert) == (1, "status 401\n")
+    code, printed = call_api(host, "login", alert)
+    assert code == 0, printed
+    assert "Molecule" in call_api(host, "login")[1]
+    assert call_api(host, "stranger") == (1, "status 401\n")
 
 
 def test_an_alert_is_posted_to_the_webhook_and_its_address_is_in_no_log(host: Host) -> None:
@@ -62,7 +62,7 @@ def test_an_alert_is_posted_to_the_webhook_and_its_address_is_in_no_log(host: Ho
     host.check_output("systemd-run --unit webhook-sink --collect python3 /root/sink.py")
     host.check_output("until ss -Hltn | grep -q :9999; do sleep 0.1; done")
     alert = '[{"labels": {"alertname": "Posted", "severity": "warning"}}]'
-    assert asked(host, "login", alert)[0] == 0
+    assert call_api(host, "login", alert)[0] == 0
     host.check_output("for i in $(seq 60); do grep -q Posted /root/posted && break; sleep 1; done")
     host.check_output("systemctl stop webhook-sink")
     assert host.file("/root/posted").content_string.startswith("/webhook-plover ")

@@ -38,14 +38,14 @@ def test_verify_fails_on_a_machine_that_is_not_as_wanted(
 ) -> None:
     run = verified(case)
     assert run.returncode != 0
-    assert answer in run.said
+    assert answer in run.printed
 
 
 def test_a_driver_that_can_not_be_loaded_needs_a_reboot(converge: Play, recorded: Recorded) -> None:
     with recorded("old-driver"):
         run = converge(phases=["join"])
     assert run.returncode != 0
-    assert "a reboot of the drained node brings the new driver" in run.said
+    assert "a reboot of the drained node brings the new driver" in run.printed
 
 
 def test_an_rccl_that_this_release_has_not_is_reported_and_moves_nothing(
@@ -53,6 +53,6 @@ def test_an_rccl_that_this_release_has_not_is_reported_and_moves_nothing(
 ) -> None:
     run = converge(rccl="2.20.5")
     assert run.returncode != 0
-    assert "no rccl 2.20.5.60404-* in the node's repositories" in run.said
+    assert "no rccl 2.20.5.60404-* in the node's repositories" in run.printed
     assert host.package("rccl").version == "2.22.3.60404-129~24.04"
     assert converge().returncode == 0

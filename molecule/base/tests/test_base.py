@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conftest import Knows
+from conftest import SshOptions
 from testinfra.host import Host
 
 
@@ -31,8 +31,8 @@ def test_the_ssh_server_denies_who_may_not_log_in_and_takes_certificates(host: H
     assert host.file("/etc/ssh/gcluster-authorities.pub").contains("^ssh-ed25519 AAAA.* authority$")
 
 
-def test_the_running_ssh_server_offers_no_passwords(host: Host, knows: Knows) -> None:
-    refused = host.run(f"ssh {knows('localhost')} ada@localhost true || exit 1")
+def test_the_running_ssh_server_offers_no_passwords(host: Host, ssh_options: SshOptions) -> None:
+    refused = host.run(f"ssh {ssh_options('localhost')} ada@localhost true || exit 1")
     assert refused.rc == 1
     assert "Permission denied (publickey)." in refused.stderr
 

@@ -36,7 +36,7 @@ def test_verify_fails_on_a_node_that_is_not_as_wanted(
 ) -> None:
     run = verified(case)
     assert run.returncode != 0
-    assert answer in run.said
+    assert answer in run.printed
 
 
 def test_a_version_that_is_unknown_is_reported_and_changes_nothing(
@@ -44,8 +44,8 @@ def test_a_version_that_is_unknown_is_reported_and_changes_nothing(
 ) -> None:
     run = converge(toolkit="13.0.9")
     assert run.returncode != 0
-    assert "no cuda-toolkit-13-0 13.0.9-* in the node's repositories" in run.said
-    assert "13.0.3-1, 13.0.2-1" in run.said
+    assert "no cuda-toolkit-13-0 13.0.9-* in the node's repositories" in run.printed
+    assert "13.0.3-1, 13.0.2-1" in run.printed
     assert host.package("cuda-toolkit-13-0").version == "13.0.2-1"
 
 
@@ -54,7 +54,7 @@ def test_another_toolkit_is_installed_next_to_it_and_is_the_chosen_one(
 ) -> None:
     with recorded("newer"):
         run = converge(toolkit="13.1.0")
-    assert run.returncode == 0, run.said
+    assert run.returncode == 0, run.printed
     assert host.file("/usr/local/cuda/bin/nvcc").exists
     assert host.check_output("readlink -f /usr/local/cuda") == "/usr/local/cuda-13.1"
     assert host.package("cuda-toolkit-13-0").is_installed

@@ -37,7 +37,7 @@ def test_verify_fails_on_a_node_that_is_not_as_wanted(
 ) -> None:
     run = verified(case)
     assert run.returncode != 0
-    assert answer in run.said
+    assert answer in run.printed
 
 
 def test_a_part_that_the_mirror_lacks_is_reported_and_nothing_moves(
@@ -45,6 +45,6 @@ def test_a_part_that_the_mirror_lacks_is_reported_and_nothing_moves(
 ) -> None:
     run = converge(version="4.6.0")
     assert run.returncode != 0
-    assert "no datacenter-gpu-manager-4-core 1:4.6.0*" in run.said
+    assert "no datacenter-gpu-manager-4-core 1:4.6.0*" in run.printed
     assert host.package("datacenter-gpu-manager-4-core").version == "1:4.5.1-1"
     assert converge(phases=["verify"]).returncode == 0

@@ -44,6 +44,6 @@ def test_a_disk_with_foreign_data_is_never_formatted(host: Host, converge: Play)
     host.check_output("umount /scratch")
     run = converge(phases=["configure", "join"], scratch="/dev/loop7")
     assert run.returncode != 0
-    assert "/dev/loop7 holds ext4, which gcluster did not make: it is not formatted" in run.said
+    assert "/dev/loop7 holds ext4, which gcluster did not make: it is not formatted" in run.printed
     assert host.check_output("blkid -p -o value -s LABEL /dev/loop7") == "results"
     assert converge(phases=["configure", "join", "verify"]).returncode == 0

@@ -27,7 +27,7 @@ def update(converge: Play, host: Host) -> Callable[..., str]:
         host.check_output("printf %%s %s >/opt/bmc/state.json", json.dumps(bmc or {}))
         played = converge(phases=["update"], targets=[target], **{"sha256": SHA256, **variables})
         host.check_output("echo '{}' >/opt/bmc/state.json")
-        return played.said
+        return played.printed
 
     return run
 
@@ -37,9 +37,9 @@ def report(host: Host) -> dict[str, object]:
 
 
 def test_the_report_reports_what_the_bmc_lists_and_what_differs(host: Host) -> None:
-    said = report(host)
-    assert said["bmc"]["NIC_0"] == "28.39.1002"
-    assert said["differs"][0] == "HGX_FW_BMC_0: has HGX-22.10-1-rc67, wanted HGX-23.11-1-rc1"
+    printed = report(host)
+    assert printed["bmc"]["NIC_0"] == "28.39.1002"
+    assert printed["differs"][0] == "HGX_FW_BMC_0: has HGX-22.10-1-rc67, wanted HGX-23.11-1-rc1"
 
 
 def test_nothing_is_updated_that_is_not_named(converge: Play, host: Host) -> None:
@@ -80,14 +80,14 @@ def test_a_node_that_is_not_drained_is_left_alone(
     update: Callable[..., str], host: Host, state: str
 ) -> None:
     host.check_output("echo %s >/opt/bmc/slurm-state", state)
-    said = update(BASEBOARD)
+    printed = update(BASEBOARD)
     host.check_output("echo IDLE+DRAIN >/opt/bmc/slurm-state")
-    assert f"node01 is not drained: State={state}; nothing was updated" in said
+    assert f"node01 is not drained: State={state}; nothing was updated" in printed
 
 
 def test_staged_firmware_is_reported_and_no_reset_is_made(update: Callable[..., str]) -> None:
-    said = update(BASEBOARD, bmc={"task": "staged"})
-    assert "staged until the machine is reset: HGX_FW_BMC_0" in said
+    printed = update(BASEBOARD, bmc={"task": "staged"})
+    assert "staged until the machine is reset: HGX_FW_BMC_0" in printed
 
 
 def test_named_targets_are_updated_pushed_and_fetched_and_the_second_time_changes_nothing(

@@ -17,7 +17,7 @@ def test_module_and_library_have_one_version_and_are_held(host: Host) -> None:
 def test_a_module_without_its_library_is_never_installed(host: Host, converge: Play) -> None:
     run = converge(version="2.6")
     assert run.returncode != 0
-    assert "no libgdrapi 2.6[-.]* in the node's repositories; they have 2.5.2-1" in run.said
+    assert "no libgdrapi 2.6[-.]* in the node's repositories; they have 2.5.2-1" in run.printed
     assert host.package("gdrdrv-dkms").version == "2.5.2-1"
     assert converge(phases=["verify"]).returncode == 0
 
@@ -31,8 +31,8 @@ def test_a_module_that_the_driver_does_not_fit_is_reported(
         verify = converge(phases=["verify"])
     host.check_output(f"mv {MODULE}.away {MODULE}")
     assert run.returncode != 0
-    assert "Unknown symbol in module" in run.said
-    assert "gdrdrv isn't loaded" in verify.said
+    assert "Unknown symbol in module" in run.printed
+    assert "gdrdrv isn't loaded" in verify.printed
     assert converge().returncode == 0
 
 
@@ -45,4 +45,4 @@ def test_a_running_module_is_not_changed_under_a_job(host: Host, converge: Play)
     finally:
         host.check_output(f"systemctl stop a-job; echo 2.5.2 > {MODULE}/version")
     assert run.returncode != 0
-    assert "a job may use it: not changed" in run.said
+    assert "a job may use it: not changed" in run.printed

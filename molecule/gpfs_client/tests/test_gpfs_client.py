@@ -31,9 +31,9 @@ def test_the_wanted_version_is_held_though_a_newer_one_exists(host: Host) -> Non
 def test_verify_fails_on_a_node_that_is_not_as_wanted(
     answered: Answered, case: str, answer: str
 ) -> None:
-    said = answered(case)
-    assert said.rc != 0
-    assert answer in said.stdout + said.stderr
+    printed = answered(case)
+    assert printed.rc != 0
+    assert answer in printed.stdout + printed.stderr
 
 
 def test_another_host_of_the_cluster_adds_the_node_when_one_refuses(
@@ -50,8 +50,8 @@ def test_where_every_host_refuses_the_commands_for_its_administrator_are_reporte
     with recorded("not-joined"):
         run = converge(contacts=["nsd02"], phases=["join"])
     assert run.returncode != 0
-    assert "Permission denied (publickey)" in run.said
-    assert "/usr/lpp/mmfs/bin/mmaddnode -N node01 --accept" in run.said
+    assert "Permission denied (publickey)" in run.printed
+    assert "/usr/lpp/mmfs/bin/mmaddnode -N node01 --accept" in run.printed
     assert converge().returncode == 0
 
 
@@ -61,7 +61,7 @@ def test_headers_that_are_missing_are_reported_and_the_next_converge_continues(
     with recorded("no-module"):
         run = converge(phases=["configure"])
     assert run.returncode != 0
-    assert "Cannot find kernel headers" in run.said
+    assert "Cannot find kernel headers" in run.printed
     assert converge().returncode == 0
 
 
@@ -70,4 +70,4 @@ def test_a_licence_that_was_not_accepted_stops_it_before_anything_is_installed(
 ) -> None:
     run = converge(accepted=False, phases=["preflight"])
     assert run.returncode != 0
-    assert "accept_license: true" in run.said
+    assert "accept_license: true" in run.printed

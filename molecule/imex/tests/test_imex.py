@@ -29,7 +29,7 @@ def test_another_list_restarts_it_but_never_under_a_job(host: Host, converge: Pl
     finally:
         host.check_output("systemctl stop job")
     assert refused.returncode != 0
-    assert "a job runs here: not changed: nvidia-imex knows its nodes" in refused.said
+    assert "a job runs here: not changed: nvidia-imex knows its nodes" in refused.printed
     assert started(host) == before
     assert converge().returncode == 0
     assert started(host) != before

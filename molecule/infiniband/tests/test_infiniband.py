@@ -35,8 +35,8 @@ def test_verify_names_a_rail_on_another_leaf_and_a_partition_that_ports_are_not_
     with recorded("wrong-leaf"):
         run = converge(phases=["verify"], key="0x8002")
     assert run.returncode != 0
-    assert "rail 3, mlx5_5: it hangs on MF0;su1-leaf5:MQM9700/U1, not *-leaf4:*" in run.said
-    assert "mlx5_0: the port isn't in partition 0x8002" in run.said
+    assert "rail 3, mlx5_5: it hangs on MF0;su1-leaf5:MQM9700/U1, not *-leaf4:*" in run.printed
+    assert "mlx5_0: the port isn't in partition 0x8002" in run.printed
 
 
 def test_a_device_that_is_not_there_is_named_and_the_next_converge_continues(
@@ -44,5 +44,5 @@ def test_a_device_that_is_not_there_is_named_and_the_next_converge_continues(
 ) -> None:
     run = converge(phases=["configure"], devices=["mlx5_77"])
     assert run.returncode != 0
-    assert "there is no device mlx5_77" in run.said
+    assert "there is no device mlx5_77" in run.printed
     assert converge().returncode == 0

@@ -31,7 +31,7 @@ def test_a_kernel_that_does_not_run_makes_a_reboot_due_and_nothing_restarts(
     with recorded("other-kernel"):
         run = converge(phases=["join", "verify"])
     assert run.returncode != 0
-    assert "a reboot is due: 6.1.0-40-amd64 runs, not 6.12.48" in run.said
+    assert "a reboot is due: 6.1.0-40-amd64 runs, not 6.12.48" in run.printed
     assert host.check_output("cut -d ' ' -f 22 /proc/1/stat") == started
     assert converge(phases=["join", "verify"]).returncode == 0
 
@@ -39,5 +39,5 @@ def test_a_kernel_that_does_not_run_makes_a_reboot_due_and_nothing_restarts(
 def test_a_kernel_without_packages_is_refused_by_name(converge: Play) -> None:
     run = converge(release="7.99")
     assert run.returncode != 0
-    assert "no package of a kernel 7.99 here" in run.said
+    assert "no package of a kernel 7.99 here" in run.printed
     assert converge().returncode == 0

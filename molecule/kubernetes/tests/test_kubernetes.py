@@ -26,7 +26,7 @@ def control_plane() -> Host:
     return testinfra.get_host("ansible://cp01", ansible_inventory=inventory)
 
 
-def asked(what: str) -> Any:
+def kubectl_get(what: str) -> Any:
     return json.loads(control_plane().check_output(f"{KUBECTL} get {what} --output=json"))
 
 
@@ -39,15 +39,15 @@ def until(command: str, wanted: str, seconds: int = 120) -> None:
     """Poll until the result is right, or fail after the time limit."""
     host, end = control_plane(), time.monotonic() + seconds
     while True:
-        said = host.run(command)
-        if said.stdout.strip() == wanted:
+        printed = host.run(command)
+        if printed.stdout.strip() == wanted:
             return
-        assert time.monotonic() < end, f"{command}: {said.stdout}{said.stderr}"
+        assert time.monotonic() < end, f"{command}: {printed.stdout}{printed.stderr}"
         time.sleep(1)
 
 
 def test_every_node_is_ready_and_has_its_label() -> None:
-    nodes = {n["metadata"]["name"]: n for n in asked("nodes")["items"]}
+    nodes = {n["metadata"]["name"]: n for n in kubectl_get("nodes")["items"]}
     assert sorted(nodes) == ["cp01", "gpu001"]
     for node in nodes.values():
         conditions = {c["type"]: c["status"] for c in node["status"]["conditions"]}
@@ -60,9 +60,9 @@ def test_pods_of_both_nodes_are_reached_and_reach_services() -> None:
     host.check_output(f"{handed(HERE / 'probe.yaml')} | {KUBECTL} apply --filename=-")
     ready = "--output=jsonpath='{.status.numberReady}'"
     until(f"{KUBECTL} get daemonset probe {ready}", "2")
-    for pod in asked("pods --selector=app=probe")["items"]:
-        ask = f"{handed(HERE / 'ask-name')} | python3 - {pod['status']['podIP']} 5300"
-        until(ask, "10.96.0.1", seconds=60)
+    for pod in kubectl_get("pods --selector=app=probe")["items"]:
+        query = f"{handed(HERE / 'query-name')} | python3 - {pod['status']['podIP']} 5300"
+        until(query, "10.96.0.1", seconds=60)
     host.check_output(f"{KUBECTL} delete daemonset/probe configmap/probe --wait=false")
 
 
@@ -86,7 +86,7 @@ def test_secrets_are_stored_encrypted_and_not_in_the_audit_log() -> None:
 
 def test_what_a_join_needs_is_short_lived_and_in_no_log() -> None:
     host = control_plane()
-    tokens = asked(f"secrets {TOKENS}")["items"]
+    tokens = kubectl_get(f"secrets {TOKENS}")["items"]
     assert all("expiration" in token["data"] for token in tokens)
     words = [base64.b64decode(token["data"]["token-secret"]).decode() for token in tokens]
     for word in words:

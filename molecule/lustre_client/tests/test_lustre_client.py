@@ -56,9 +56,9 @@ def test_systemd_mounts_it_after_the_network_and_before_jobs(host: Host) -> None
 def test_verify_fails_where_the_file_system_is_not_as_wanted(
     answered: Answered, case: str, answer: str
 ) -> None:
-    said = answered(case)
-    assert said.rc != 0
-    assert answer in said.stdout + said.stderr
+    printed = answered(case)
+    assert printed.rc != 0
+    assert answer in printed.stdout + printed.stderr
 
 
 def test_a_kernel_without_modules_is_refused_with_those_that_have_some(
@@ -67,8 +67,8 @@ def test_a_kernel_without_modules_is_refused_with_those_that_have_some(
     with recorded("other-kernel"):
         run = converge(phases=["install"])
     assert run.returncode != 0
-    assert "no package of Lustre 2.15 for kernel 6.1.0-40-amd64" in run.said
-    assert "6.12.48+deb13-amd64" in run.said
+    assert "no package of Lustre 2.15 for kernel 6.1.0-40-amd64" in run.printed
+    assert "6.12.48+deb13-amd64" in run.printed
     assert version(host, PROGRAMS) == "2.15.6-1"
 
 
@@ -80,7 +80,7 @@ def test_a_mount_that_fails_reports_why_and_comes_with_the_next_converge(
         run = converge(phases=["join"])
     host.check_output("rm /srv/mgs-is-away")
     assert run.returncode != 0
-    assert "no management server answers over LNet: 10.20.8.1@o2ib" in run.said
+    assert "no management server answers over LNet: 10.20.8.1@o2ib" in run.printed
     assert not host.mount_point(PATH).exists
     assert converge(phases=["join", "verify"]).returncode == 0
     assert host.mount_point(PATH).exists

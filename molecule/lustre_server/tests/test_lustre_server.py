@@ -67,8 +67,8 @@ def test_a_disk_that_holds_anything_else_is_refused_and_stays_as_it_is(
     before = host.check_output("sha256sum /srv/disks/new")
     run = converge(phases=["preflight", "join"], osts=[f"{BY_ID}ost0", NEW])
     assert run.returncode != 0
-    assert answer in run.said
-    assert "Nothing was changed" in run.said
+    assert answer in run.printed
+    assert "Nothing was changed" in run.printed
     assert host.check_output("sha256sum /srv/disks/new") == before
 
 
@@ -76,17 +76,17 @@ def test_a_blank_disk_needs_a_permission_and_a_name_that_lasts(host: Host, conve
     new_disk(host, "true")
     run = converge(phases=["join"], osts=[f"{BY_ID}ost0", NEW], format=False)
     assert run.returncode != 0
-    assert "needs the word format: true" in run.said
+    assert "needs the word format: true" in run.printed
     run = converge(phases=["join"], osts=[f"{BY_ID}ost0", "/srv/disks/new"])
     assert run.returncode != 0
-    assert "name it by /dev/disk/by-id/" in run.said
+    assert "name it by /dev/disk/by-id/" in run.printed
     assert host.check_output("wc -l < /srv/mkfs.log") == "3"
 
 
 def test_another_file_systems_disks_are_refused(converge: Play) -> None:
     run = converge(phases=["preflight"], fsname="other")
     assert run.returncode != 0
-    assert "it holds scratch-MDT0000, not other-MDT0000" in run.said
+    assert "it holds scratch-MDT0000, not other-MDT0000" in run.printed
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_another_file_systems_disks_are_refused(converge: Play) -> None:
 def test_verify_fails_where_a_target_does_not_serve(
     answered: Answered, case: str, answer: str
 ) -> None:
-    said = answered(case)
-    assert said.rc != 0
-    assert answer in said.stdout + said.stderr
+    printed = answered(case)
+    assert printed.rc != 0
+    assert answer in printed.stdout + printed.stderr
     assert answered("good").rc == 0

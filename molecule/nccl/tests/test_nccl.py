@@ -58,17 +58,17 @@ def test_verify_fails_on_a_node_that_is_not_as_wanted(
 ) -> None:
     run = verified(case)
     assert run.returncode != 0
-    assert answer in run.said
+    assert answer in run.printed
 
 
 def test_a_tarball_without_a_trusted_key_or_checksum_is_refused(host: Host, converge: Play) -> None:
     unknown = converge(checksum="")
     assert unknown.returncode != 0
-    assert "software.sources.nccl-tests.checksums" in unknown.said
+    assert "software.sources.nccl-tests.checksums" in unknown.printed
     host.check_output("rm /usr/local/src/gcluster/nccl-tests-2.17.6.tar.gz")
     other = converge(checksum="sha256:" + "0" * 64)
     assert other.returncode != 0
-    assert "did not match" in other.said
+    assert "did not match" in other.printed
     assert not host.file("/usr/local/src/gcluster/nccl-tests-2.17.6.tar.gz").exists
     assert converge().returncode == 0
 
@@ -80,6 +80,6 @@ def test_tests_that_can_not_be_built_leave_the_old_ones(host: Host, converge: Pl
     finally:
         host.check_output("mv /usr/bin/make.away /usr/bin/make")
     assert run.returncode != 0
-    assert "nccl-tests can't be built" in run.said
+    assert "nccl-tests can't be built" in run.printed
     assert host.file("/opt/nccl-tests/bin/all_reduce_perf").exists
     assert converge(phases=["verify"]).returncode == 0

@@ -46,19 +46,19 @@ def test_the_server_mounts_its_own_folder_through_a_bind_mount(host: Host) -> No
 @pytest.mark.parametrize(
     ("case", "answer"),
     [
-        ("soft", "/scratch was asked for with hard and is not so"),
-        ("old-version", "/scratch was asked for with vers=4.2 and is vers=4.0"),
-        ("one-connection", "/scratch was asked for with nconnect=8 and is not so"),
-        ("read-only", "/scratch was asked for with rw and is not so"),
+        ("soft", "/scratch was requested with hard and is not so"),
+        ("old-version", "/scratch was requested with vers=4.2 and is vers=4.0"),
+        ("one-connection", "/scratch was requested with nconnect=8 and is not so"),
+        ("read-only", "/scratch was requested with rw and is not so"),
         ("not-mounted", "/scratch is not mounted"),
     ],
 )
 def test_verify_fails_on_a_mount_that_is_not_as_wanted(
     answered: Answered, case: str, answer: str
 ) -> None:
-    said = answered(case)
-    assert said.rc != 0
-    assert answer in said.stdout + said.stderr
+    printed = answered(case)
+    assert printed.rc != 0
+    assert answer in printed.stdout + printed.stderr
 
 
 def test_options_of_a_mount_in_use_are_not_changed(host: Host, converge: Play) -> None:
@@ -69,7 +69,7 @@ def test_options_of_a_mount_in_use_are_not_changed(host: Host, converge: Play) -
     finally:
         host.check_output("systemctl stop job")
     assert refused.returncode != 0
-    assert "/scratch has new options and is in use: drain the node" in refused.said
+    assert "/scratch has new options and is in use: drain the node" in refused.printed
     assert still
     assert converge(options=["actimeo=5"], phases=["join"]).returncode == 0
     unit = host.file("/etc/systemd/system/scratch.mount").content_string
@@ -91,5 +91,5 @@ def test_a_server_that_is_away_is_named_and_the_next_converge_mounts(
     host.check_output("systemctl stop nfs-server scratch.mount")
     run = converge(phases=["join"])
     assert run.returncode != 0
-    assert "/scratch is not mounted: 127.0.0.1 doesn't answer on port 2049" in run.said
+    assert "/scratch is not mounted: 127.0.0.1 doesn't answer on port 2049" in run.printed
     assert converge().returncode == 0

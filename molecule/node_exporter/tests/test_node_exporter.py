@@ -72,8 +72,8 @@ def test_a_text_file_of_metrics_is_served(host: Host, client: ExporterClient) ->
 def test_an_address_of_another_machine_is_refused_with_a_hint(converge: Play) -> None:
     run = converge(phases=["configure"], node_exporter_address="192.0.2.1")
     assert run.returncode
-    assert "no interface of this node has 192.0.2.1" in run.said
-    assert "give the host an address of the cluster's network" in run.said
+    assert "no interface of this node has 192.0.2.1" in run.printed
+    assert "give the host an address of the cluster's network" in run.printed
 
 
 def test_remove_deletes_the_settings_and_stops_the_service(host: Host, converge: Play) -> None:
@@ -83,4 +83,4 @@ def test_remove_deletes_the_settings_and_stops_the_service(host: Host, converge:
         assert not host.service("prometheus-node-exporter").is_running
     finally:
         again = converge()
-    assert again.returncode == 0, again.said
+    assert again.returncode == 0, again.printed

@@ -60,8 +60,8 @@ def test_a_fault_makes_the_node_unfit_with_its_reason(
     host: Host, play: Callable[[str], None], case: str
 ) -> None:
     play(case)
-    said = host.run("node-health check")
-    assert (said.rc, said.stdout.split(":")[0]) == (1, CASES[case]["finds"])
+    printed = host.run("node-health check")
+    assert (printed.rc, printed.stdout.split(":")[0]) == (1, CASES[case]["finds"])
 
 
 def test_verify_fails_with_the_reason_and_passes_when_the_fault_is_gone(
@@ -70,14 +70,14 @@ def test_verify_fails_with_the_reason_and_passes_when_the_fault_is_gone(
     play("ecc-volatile")
     failed = converge(phases=["verify"])
     assert failed.returncode != 0
-    assert "this node is unfit: ecc-uncorrectable: GPU 0000:19:00.0" in failed.said
+    assert "this node is unfit: ecc-uncorrectable: GPU 0000:19:00.0" in failed.printed
     play("good")
     assert converge(phases=["verify"]).returncode == 0
 
 
 def test_a_mount_that_is_not_there_keeps_the_node_from_jobs_until_it_is(converge: Play) -> None:
     missing = converge(mounts=[{"path": "/lustre", "type": "lustre"}])
-    assert "mount-missing: /lustre is not mounted" in missing.said
+    assert "mount-missing: /lustre is not mounted" in missing.printed
     assert converge().returncode == 0
 
 

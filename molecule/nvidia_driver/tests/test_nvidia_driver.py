@@ -45,13 +45,13 @@ def test_verify_fails_on_a_machine_that_is_not_as_wanted(
 ) -> None:
     run = verified(case)
     assert run.returncode != 0
-    assert answer in run.said
+    assert answer in run.printed
 
 
 def test_a_driver_that_auto_resolves_to_never_takes_a_node_back(host: Host, converge: Play) -> None:
     run = converge(driver="580.126.16")
     assert run.returncode != 0
-    assert "is installed here and 580.126.16 is older" in run.said
+    assert "is installed here and 580.126.16 is older" in run.printed
     assert versions(host) == {"595.58.03-1"}
 
 
@@ -63,7 +63,7 @@ def test_an_upgrade_and_the_way_back_move_everything_together(
         assert versions(host) == {"595.112.07-1"}
 
     run = converge(driver="595.58.03", rollback=True)
-    assert run.returncode == 0, run.said
+    assert run.returncode == 0, run.printed
     assert versions(host) == {"595.58.03-1"}
 
 
@@ -73,7 +73,7 @@ def test_a_driver_is_exchanged_on_a_node_where_gdrdrv_holds_it(
     host.check_output("/usr/local/bin/modprobe gdrdrv")
     with recorded("old-driver"):
         run = converge(phases=["join", "verify"])
-    assert run.returncode == 0, run.said
+    assert run.returncode == 0, run.printed
     loaded = set(host.check_output("ls /srv/node/sys/module").split())
     assert loaded == {"gdrdrv", "nvidia", "nvidia_uvm"}
     assert host.service("nvidia-fabricmanager").is_running
@@ -89,8 +89,8 @@ def test_a_driver_that_stays_needs_a_restart_and_the_spec_s_permission(
     finally:
         host.check_output("rm /srv/node/sys/module/nvidia/holders/unknown")
     assert run.returncode != 0
-    assert "unknown can't be taken out" in run.said
-    assert "boot: {reboot: when-drained}" in run.said
+    assert "unknown can't be taken out" in run.printed
+    assert "boot: {reboot: when-drained}" in run.printed
     assert converge(phases=["join", "verify"]).returncode == 0
 
 
@@ -101,6 +101,6 @@ def test_an_interrupted_dpkg_is_reported_and_can_be_fixed(host: Host, converge: 
     finally:
         host.check_output("rm /var/lib/dpkg/updates/0001")
     assert run.returncode != 0
-    assert "dpkg was interrupted" in run.said
+    assert "dpkg was interrupted" in run.printed
     assert versions(host) == {"595.58.03-1"}
     assert converge(rollback=True).returncode == 0

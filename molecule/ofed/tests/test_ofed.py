@@ -36,7 +36,7 @@ def test_verify_fails_on_a_driver_that_is_not_as_installed(
 ) -> None:
     run = verified(case)
     assert run.returncode != 0
-    assert answer in run.said
+    assert answer in run.printed
 
 
 def test_modules_are_not_loaded_again_under_a_job(host: Host, converge: Play) -> None:
@@ -49,7 +49,7 @@ def test_modules_are_not_loaded_again_under_a_job(host: Host, converge: Play) ->
     finally:
         host.check_output("systemctl stop job")
     assert refused.returncode != 0
-    assert "a job runs here: not changed" in refused.said
+    assert "a job runs here: not changed" in refused.printed
     assert converge(phases=["join", "verify"]).returncode == 0
 
 
@@ -58,7 +58,7 @@ def test_a_version_that_the_repository_lacks_is_reported_and_nothing_moves(
 ) -> None:
     run = converge(release="3.9.9", phases=["install"])
     assert run.returncode != 0
-    assert "doca-ofed=3.9.9*" in run.said
+    assert "doca-ofed=3.9.9*" in run.printed
     assert version_of(host, "doca-ofed") == "3.2.0-125000"
     assert converge().returncode == 0
 
@@ -66,4 +66,4 @@ def test_a_version_that_the_repository_lacks_is_reported_and_nothing_moves(
 def test_roce_without_its_tools_is_refused_before_anything_is_changed(converge: Play) -> None:
     run = converge(fabric="roce", drivers="inbox", phases=["preflight"])
     assert run.returncode != 0
-    assert "mlnx_qos of DOCA-OFED's mlnx-tools, which isn't here" in run.said
+    assert "mlnx_qos of DOCA-OFED's mlnx-tools, which isn't here" in run.printed

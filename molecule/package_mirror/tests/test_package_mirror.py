@@ -46,7 +46,7 @@ def test_nothing_but_finished_files_of_the_folder_can_be_had(
         host.check_output(f"rm -f {ROOT}/passwd {ROOT}/.incoming")
 
 
-def test_it_runs_as_nobody_in_particular_and_without_capabilities(host: Host) -> None:
+def test_it_runs_without_root_and_without_capabilities(host: Host) -> None:
     pid = host.check_output("systemctl show -P MainPID gcluster-package-mirror.service")
     status = host.check_output(f"cat /proc/{pid}/status")
     assert "CapEff:\t0000000000000000" in status

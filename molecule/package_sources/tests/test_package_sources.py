@@ -70,7 +70,7 @@ def test_a_repository_that_can_not_be_trusted_or_reached_is_not_added_and_report
 ) -> None:
     _, run = refusal
     assert run.returncode != 0
-    assert re.search(rf"{name}: [^;]*{REFUSED[name][1]}", run.said), run.said
+    assert re.search(rf"{name}: [^;]*{REFUSED[name][1]}", run.printed), run.printed
     assert not host.file(f"/etc/apt/sources.list.d/gcluster-{name}.sources").exists
 
 
@@ -81,8 +81,8 @@ def test_what_was_there_before_is_used_on_and_the_node_can_be_fixed(
     assert host.check_output(f"cat {SOURCES} | sha256sum") == before
     host.run_expect([0], "apt-get update --error-on=any")
     again = converge()
-    assert again.returncode == 0, again.said
-    assert "changed=0" in again.said
+    assert again.returncode == 0, again.printed
+    assert "changed=0" in again.printed
 
 
 def test_only_these_repositories_count_where_that_is_queried_and_all_again_where_it_is_not(
@@ -93,13 +93,13 @@ def test_only_these_repositories_count_where_that_is_queried_and_all_again_where
     vendor = declared(host, "vendor")
 
     run = converge(only=True, repositories=[vendor])
-    assert run.returncode == 0, run.said
+    assert run.returncode == 0, run.printed
     assert host.check_output(used) == f"{vendor['url']}/"
     assert not host.file("/etc/apt/keyrings/gcluster-second.gpg").exists
     host.check_output("echo 'deb http://192.0.2.1/none ./' >/etc/apt/gcluster-sources.d/mine.list")
-    said = converge(only=True, repositories=[vendor], phases=["verify"]).said
+    printed = converge(only=True, repositories=[vendor], phases=["verify"]).printed
     host.check_output("rm /etc/apt/gcluster-sources.d/mine.list")
-    assert "http://192.0.2.1/none/: apt uses it too" in said
+    assert "http://192.0.2.1/none/: apt uses it too" in printed
 
     assert converge().returncode == 0
     assert host.check_output(used) == everyone

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 import testinfra
-from conftest import Knows, Play
+from conftest import Play, SshOptions
 from testinfra.host import Host
 
 testinfra_hosts = ["ansible://head01"]
@@ -25,14 +25,14 @@ class Node(NamedTuple):
 
 
 @pytest.fixture
-def node(host: Host, knows: Knows) -> Node:
+def node(host: Host, ssh_options: SshOptions) -> Node:
     """Put the users' key on the controller, and the node's host key; return how it is reached."""
     host.check_output("umask 077; printf %%s %s > /root/people", (FOLDER / "people").read_text())
     shown = host.check_output("scontrol --oneliner show node gpu001")
     address = next(w.removeprefix("NodeAddr=") for w in shown.split() if "NodeAddr=" in w)
     inventory = os.environ["MOLECULE_INVENTORY_FILE"]
     there = testinfra.get_host(f"ansible://gpu001?ansible_inventory={inventory}")
-    return Node(address, knows(address, there))
+    return Node(address, ssh_options(address, there))
 
 
 def login(host: Host, node: Node, user: str, command: str = "id --user") -> tuple[int, str]:
@@ -61,8 +61,8 @@ def test_who_has_a_job_on_the_node_can_log_in_and_others_are_shown_why(
 ) -> None:
     with job_of(host, "ada"):
         assert login(host, node, "ada") == (0, "2001")
-        refused, said = login(host, node, "bob")
-        assert (refused != 0, "you have no active jobs on this node" in said) == (True, True)
+        refused, printed = login(host, node, "bob")
+        assert (refused != 0, "you have no active jobs on this node" in printed) == (True, True)
     assert login(host, node, "ada")[0] != 0
 
 
@@ -94,8 +94,8 @@ def test_without_the_module_administrators_still_log_in_and_it_is_reported(
     assert login(host, node, "root", "apt-get remove --yes --quiet libpam-slurm-adopt")[0] == 0
     assert login(host, node, "grace") == (0, "2003")
     assert login(host, node, "bob")[0] != 0
-    assert "there is no pam_slurm_adopt.so" in converge(phases=["verify"]).said
-    assert "there is no pam_slurm_adopt.so" in converge(phases=["configure"]).said
+    assert "there is no pam_slurm_adopt.so" in converge(phases=["verify"]).printed
+    assert "there is no pam_slurm_adopt.so" in converge(phases=["configure"]).printed
     assert converge().returncode == 0, "the node can be repaired"
 
 

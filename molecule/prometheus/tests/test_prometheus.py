@@ -13,7 +13,7 @@ from conftest import Play
 from testinfra.host import Host
 
 SETTINGS = "/etc/gcluster/prometheus"
-ASK = """
+CLIENT = """
 import base64, ssl, sys, urllib.parse, urllib.request
 login, path, ca = sys.argv[1], sys.argv[2], sys.argv[3]
 context = ssl.create_default_context(cafile=ca)
@@ -36,8 +36,8 @@ def head() -> Host:
     return Host.get_host("ansible://head01", ansible_inventory=inventory, sudo=True)
 
 
-def asked(head: Host, path: str, word: str | None = None, ca: str = "ca") -> tuple[int, str]:
-    head.check_output(f"cat > /root/ask.py <<'END'\n{ASK}END")
+def call_api(head: Host, path: str, word: str | None = None, ca: str = "ca") -> tuple[int, str]:
+    head.check_output(f"cat > /root/ask.py <<'END'\n{CLIENT}END")
     secret = f"$(cat {SETTINGS}/password)" if word is None else word
     login = f"gcluster:{secret}" if secret else ""
     run = head.run(f'python3 /root/ask.py "{login}" "{path}" {SETTINGS}/{ca}.pem')
@@ -46,9 +46,9 @@ def asked(head: Host, path: str, word: str | None = None, ca: str = "ca") -> tup
 
 def query(head: Host, expression: str) -> dict[str, float]:
     """Return the values of an expression by the label instance."""
-    code, said = asked(head, f"/api/v1/query?query={expression}")
-    assert code == 0, said
-    found: list[dict[str, Any]] = json.loads(said)["data"]["result"]
+    code, printed = call_api(head, f"/api/v1/query?query={expression}")
+    assert code == 0, printed
+    found: list[dict[str, Any]] = json.loads(printed)["data"]["result"]
     return {each["metric"].get("instance", ""): float(each["value"][1]) for each in found}
 
 
@@ -71,15 +71,15 @@ def test_prometheus_runs_now_and_after_a_reboot(head: Host) -> None:
 def test_every_node_that_is_listed_is_scraped_and_so_are_the_servers(head: Host) -> None:
     awaited(head, UP, {"head01": 1, "node01": 1})
     awaited(head, "min(up)", {"": 1})
-    code, said = asked(head, "/api/v1/alertmanagers")
+    code, printed = call_api(head, "/api/v1/alertmanagers")
     assert code == 0
-    assert "127.0.0.1:9093" in said
+    assert "127.0.0.1:9093" in printed
 
 
 def test_who_has_no_password_or_another_one_gets_nothing(head: Host) -> None:
     for path in ("/", "/api/v1/query?query=up", "/metrics", "/federate", "/debug/pprof/"):
-        assert asked(head, path, word="") == (1, "status 401\n")
-    assert asked(head, "/metrics", word="wrong") == (1, "status 401\n")
+        assert call_api(head, path, word="") == (1, "status 401\n")
+    assert call_api(head, "/metrics", word="wrong") == (1, "status 401\n")
 
 
 def test_a_client_that_accepts_another_authority_refuses_the_server(head: Host) -> None:
@@ -87,9 +87,9 @@ def test_a_client_that_accepts_another_authority_refuses_the_server(head: Host) 
     other = (folder / "other-authority.pem").read_text()
     head.check_output(f"cat > {SETTINGS}/other.pem <<'END'\n{other}END")
     try:
-        code, said = asked(head, "/-/ready", ca="other")
+        code, printed = call_api(head, "/-/ready", ca="other")
         assert code
-        assert "CERTIFICATE_VERIFY_FAILED" in said
+        assert "CERTIFICATE_VERIFY_FAILED" in printed
     finally:
         head.check_output(f"rm {SETTINGS}/other.pem")
 
@@ -117,9 +117,9 @@ def test_it_listens_on_its_own_host_alone(head: Host) -> None:
 
 
 def test_metrics_are_kept_as_long_as_in_the_spec(head: Host) -> None:
-    code, said = asked(head, "/api/v1/status/flags")
+    code, printed = call_api(head, "/api/v1/status/flags")
     assert code == 0
-    assert json.loads(said)["data"]["storage.tsdb.retention.time"] == "30d"
+    assert json.loads(printed)["data"]["storage.tsdb.retention.time"] == "30d"
 
 
 def test_the_password_is_one_user_s_and_in_no_log_or_argument(head: Host) -> None:
@@ -129,7 +129,7 @@ def test_the_password_is_one_user_s_and_in_no_log_or_argument(head: Host) -> Non
         assert (file.user, file.mode) == ("prometheus", 0o400)
     assert password not in head.check_output(f"cat {SETTINGS}/prometheus.yml {SETTINGS}/args")
     assert password not in head.check_output("journalctl --no-pager --output cat")
-    assert password not in asked(head, "/api/v1/status/config")[1]
+    assert password not in call_api(head, "/api/v1/status/config")[1]
 
 
 def test_the_other_host_of_the_pool_runs_none(host: Host) -> None:

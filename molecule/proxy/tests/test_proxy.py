@@ -26,7 +26,7 @@ def test_apt_takes_it_but_for_the_hosts_that_are_near(host: Host) -> None:
 
 def test_nothing_stays_where_the_spec_requests_no_proxy(host: Host, converge: Play) -> None:
     run = converge(phases=["remove"])
-    assert run.returncode == 0, run.said
+    assert run.returncode == 0, run.printed
     assert "proxy" not in host.file("/etc/environment").content_string
     assert "proxy" not in host.check_output(SERVICE)
     assert "192.0.2.3" not in host.check_output("apt-config dump Acquire")

@@ -42,11 +42,11 @@ def test_packets_of_a_rails_address_leave_by_that_rail(host: Host) -> None:
         assert host.check_output(f"cat {conf}/arp_ignore {conf}/arp_announce").split() == ["12"]
 
 
-def test_an_adapter_that_forgot_everything_is_set_again(converge: Play, recorded: Recorded) -> None:
+def test_an_adapter_that_lost_its_settings_is_set_again(converge: Play, recorded: Recorded) -> None:
     with recorded("fresh"):
         run = converge("-v", phases=["join"])
     assert run.returncode == 0, run.stdout
-    answer = run.said
+    answer = run.printed
     for change in ("rail0 sorts packets by DSCP", "rail3 keeps priority 3 lossless"):
         assert change in answer
     assert "rail1 has rings of 8192" in answer
@@ -55,7 +55,7 @@ def test_an_adapter_that_forgot_everything_is_set_again(converge: Play, recorded
 def test_verify_fails_on_a_rail_that_is_not_as_wanted(verified: Verified) -> None:
     run = verified("pfc-lost")
     assert run.returncode != 0
-    assert "not rail3 keeps priority 3 lossless" in run.said
+    assert "not rail3 keeps priority 3 lossless" in run.printed
 
 
 def test_where_a_cloud_sets_the_adapters_only_links_and_gids_are_queried(
@@ -69,5 +69,5 @@ def test_where_a_cloud_sets_the_adapters_only_links_and_gids_are_queried(
 def test_adapters_that_are_ambiguous_are_not_touched(converge: Play) -> None:
     run = converge(phases=["join"], gbps=0)
     assert run.returncode != 0
-    assert "which adapters carry RoCE isn't known: write devices under rdma" in run.said
+    assert "which adapters carry RoCE isn't known: write devices under rdma" in run.printed
     assert converge().returncode == 0

@@ -106,5 +106,5 @@ def test_the_collector_takes_reports_of_root_alone_and_each_once(host: Host) -> 
     as_nobody = f"printf '{report}' | runuser -u nobody -- munge | {send}"
     assert host.check_output(as_nobody) == "403"
     host.check_output(f"printf '{report}' | munge > /root/credential")
-    said = [host.check_output(f"{send} < /root/credential") for _ in range(2)]
-    assert said == ["204", "403"]
+    printed = [host.check_output(f"{send} < /root/credential") for _ in range(2)]
+    assert printed == ["204", "403"]

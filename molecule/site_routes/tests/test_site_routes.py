@@ -32,7 +32,7 @@ def test_the_kernel_sends_the_other_sites_to_the_gateway(behind: Host, gateway: 
 
 def test_a_network_that_is_no_longer_joined_loses_its_route(behind: Host, converge: Play) -> None:
     run = converge(networks=["10.40.0.0/16"])
-    assert run.returncode == 0, run.said
+    assert run.returncode == 0, run.printed
     assert behind.check_output("ip route show exact 10.50.0.0/16") == ""
     assert converge().returncode == 0
 
@@ -43,5 +43,5 @@ def test_a_link_that_carries_nothing_is_reported_before_anything_is_set_up(conve
     assert run.returncode != 0
     assert (
         "far of site west doesn't answer at 192.0.2.9, port 22: the link by vpn carries nothing"
-        in run.said
+        in run.printed
     )

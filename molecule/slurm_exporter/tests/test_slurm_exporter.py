@@ -70,4 +70,4 @@ def test_what_the_role_leaves_is_gone_when_the_spec_drops_it(host: Host, converg
         assert not host.service("gcluster-slurm-metrics@nodes.timer").is_running
     finally:
         again = converge()
-    assert again.returncode == 0, again.said
+    assert again.returncode == 0, again.printed

@@ -57,8 +57,8 @@ def test_the_database_runs_with_what_schedmd_requests(host: Host) -> None:
     sizes = ("max_allowed_packet", "innodb_buffer_pool_size")
     mib = ", ".join(f"@@{name} DIV 1048576" for name in sizes)
     ask = f"SELECT @@innodb_lock_wait_timeout, {mib}"
-    said = host.check_output(f"mariadb --batch --skip-column-names --execute='{ask}'")
-    assert said.split() == ["900", "16", "128"]
+    printed = host.check_output(f"mariadb --batch --skip-column-names --execute='{ask}'")
+    assert printed.split() == ["900", "16", "128"]
 
 
 def test_the_database_listens_to_its_own_host_alone(host: Host) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 import pytest
-from conftest import Knows, Play
+from conftest import Play, SshOptions
 from testinfra.host import Host
 
 testinfra_hosts = ["ansible://node01"]
@@ -26,9 +26,9 @@ def key(host: Host) -> str:
 
 
 @pytest.fixture
-def ssh(host: Host, key: str, knows: Knows) -> Ssh:
+def ssh(host: Host, key: str, ssh_options: SshOptions) -> Ssh:
     """Return a function that logs in as a user by the key."""
-    options = f"-i {key} -o IdentitiesOnly=yes {knows('localhost')}"
+    options = f"-i {key} -o IdentitiesOnly=yes {ssh_options('localhost')}"
 
     def log_in(user: str, command: str) -> tuple[int, str]:
         done = host.run(f"ssh {options} {user}@localhost '{command}' || exit 1")
@@ -82,7 +82,7 @@ def test_a_certificate_without_a_trusted_key_or_checksum_is_refused_before_anyth
     before = host.file("/etc/sssd/gcluster-ca.pem").sha256sum
     refused = converge(authority="other")
     assert refused.returncode != 0
-    assert "the certificate of dir01.example.edu is not trusted" in refused.said
+    assert "the certificate of dir01.example.edu is not trusted" in refused.printed
     assert host.file("/etc/sssd/gcluster-ca.pem").sha256sum == before
     assert converge(phases=["verify"]).returncode == 0
 
@@ -100,12 +100,12 @@ def test_a_certificate_without_a_trusted_key_or_checksum_is_refused_before_anyth
 def test_a_directory_that_is_not_the_one_is_named(
     converge: Play, changed: dict[str, str], message: str
 ) -> None:
-    assert message in converge(phases=["preflight"], **changed).said
+    assert message in converge(phases=["preflight"], **changed).printed
 
 
 def test_a_wrong_password_and_an_unknown_probe_are_reported(converge: Play) -> None:
     unknown = converge(phases=["verify"], probe="nobody-here", patience=1)
-    assert "SSSD knows no user nobody-here" in unknown.said
+    assert "SSSD knows no user nobody-here" in unknown.printed
     refused = converge(phases=["configure", "verify"], bind="wrong")
-    assert "name or password are wrong (LDAP 49)" in refused.said
+    assert "name or password are wrong (LDAP 49)" in refused.printed
     assert converge().returncode == 0, "the node can be repaired"

@@ -26,5 +26,5 @@ def test_what_differs_is_named_and_set_by_the_next_converge(host: Host, converge
     host.check_output("echo 1 > /srv/proc/sys/kernel/numa_balancing")
     run = converge(phases=["verify"])
     assert run.returncode != 0
-    assert "not pages stay on their NUMA node" in run.said
+    assert "not pages stay on their NUMA node" in run.printed
     assert converge().returncode == 0

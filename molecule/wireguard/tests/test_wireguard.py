@@ -65,7 +65,7 @@ def test_it_comes_back_with_its_unit(node: Callable[[str], Host], converge: Play
     assert node("node01").run("ip link show gcluster").rc != 0
     run = converge(phases=["verify"])
     assert run.returncode != 0
-    assert "no tunnel is up" in run.said
+    assert "no tunnel is up" in run.printed
     node("node01").check_output("systemctl start gcluster-tunnel.service")
     assert converge(phases=["verify"]).returncode == 0
 
@@ -74,12 +74,12 @@ def test_a_key_of_another_cluster_makes_no_session_and_a_rotation_makes_one(
     node: Callable[[str], Host], converge: Play
 ) -> None:
     alone = converge("--limit", "node01,localhost", phases=["configure", "join"], head_key="next")
-    assert alone.returncode == 0, alone.said
+    assert alone.returncode == 0, alone.printed
     failed = converge("--limit", "node01", phases=["verify"])
     assert failed.returncode != 0
-    assert "no session with gate of east" in failed.said
+    assert "no session with gate of east" in failed.printed
     both = converge(phases=["configure", "join", "verify"], head_key="next", peers="rotated")
-    assert both.returncode == 0, both.said
+    assert both.returncode == 0, both.printed
     assert node("node02").check_output("ping -n -q -c 1 -W 5 10.40.0.1")
     assert converge().returncode == 0
 
@@ -91,20 +91,20 @@ def test_two_ends_that_wait_for_each_other_are_reported_before_anything_is_done(
     unknown = {**gate, "endpoint": "", "keepalive": 25}
     run = converge("--limit", "node01", phases=["preflight"], gate=unknown)
     assert run.returncode != 0
-    assert "neither node01 nor gate has an address that the other site reaches" in run.said
+    assert "neither node01 nor gate has an address that the other site reaches" in run.printed
 
 
 def test_nothing_stays_of_tunnels_and_routes_that_a_spec_drops(
     node: Callable[[str], Host], converge: Play
 ) -> None:
     ended = converge(phases=["remove"], way_phases=["remove"])
-    assert ended.returncode == 0, ended.said
+    assert ended.returncode == 0, ended.printed
     for gateway in ("node01", "node03"):
         assert node(gateway).run("ip link show gcluster").rc != 0
         assert node(gateway).run("nft list table inet gcluster_tunnel").rc != 0
         assert not node(gateway).file("/etc/wireguard/gcluster.key").exists
     assert "10.40.0.0/16" not in node("node02").check_output("ip -4 route show")
     again = converge(phases=["remove"], way_phases=["remove"])
-    assert again.said.count("changed=0") == again.said.count("ok=")
+    assert again.printed.count("changed=0") == again.printed.count("ok=")
     assert converge().returncode == 0
     assert node("node02").check_output("ping -n -q -c 1 -W 5 10.40.0.1")

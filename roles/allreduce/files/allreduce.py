@@ -5,11 +5,11 @@ Started by `srun --mpi=pmix` or mpirun, one rank per simulated GPU. It prints nc
 one parser, and two lines with its own identity and the transport used. Needs only mpi4py.
 `--collective` runs another one: all_gather, reduce_scatter, alltoall, sendrecv, as checked as this.
 
-The data. Element i of rank r is (i mod 1021) + r + 1. The sum over n ranks is therefore
-n * (i mod 1021) + n * (n + 1) / 2 for every i. All partial sums are whole numbers below 2**24,
-which float32 holds exactly, so the result doesn't depend on the order of the additions and is
-compared bit by bit. 1021 is a prime: blocks that land in the wrong place show. No value is 0: a
-buffer nobody wrote to shows. Each rank adds something else: one rank twice for another shows.
+The data. Element i of rank r is (i mod 1021) + r + 1. The sum over n ranks is therefore n * (i mod
+1021) + n * (n + 1) / 2 for every i. All partial sums are whole numbers below 2**24, which float32
+holds exactly, so the result doesn't depend on the order of the additions and is compared bit by
+bit. 1021 is a prime: blocks that land in the wrong place show. No value is 0: a buffer that was
+never written shows. Each rank adds something else: one rank twice for another shows.
 
 Exit: 0 ok, 1 MPI failed or ranks are missing, 6 usage, 7 wrong numbers (as nccl-tests).
 

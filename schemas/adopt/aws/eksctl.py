@@ -52,7 +52,7 @@ def adopt_eksctl(data: Any, *, name: str, origin: str, date: str, place: AwsPlac
         name: of the cluster; "": the file's.
         origin: where it comes from, in words.
         date: when it was read.
-        place: what the file doesn't say of where it stands.
+        place: what the file doesn't say of its location.
 
     Raises:
         NothingToAdopt: it is no ClusterConfig, or has no node group.

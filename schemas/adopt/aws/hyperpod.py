@@ -41,10 +41,10 @@ def adopt_hyperpod(  # what the command was given
         name: of the cluster; "": as the file has it.
         origin: where it comes from, in words.
         date: when it was read.
-        place: what the files don't say of where it stands.
+        place: what the files don't say of its location.
 
     Raises:
-        NothingToAdopt: no instance groups stand in it, or Slurm's controller isn't said.
+        NothingToAdopt: it has no instance groups, or Slurm's controller isn't said.
     """
     whole = {"InstanceGroups": data} if isinstance(data, list) else data
     source = Source(filled(whole, place.variables))

@@ -62,7 +62,7 @@ def adopt_parallelcluster(
         name: of the cluster.
         origin: where it comes from, in words.
         date: when it was read.
-        place: what the file doesn't say of where it stands.
+        place: what the file doesn't say of its location.
 
     Raises:
         NothingToAdopt: it is of version 2 or another scheduler, or names no head or queue.
@@ -270,7 +270,7 @@ def _market(resource: Source, queue: Source, where: str, draft: Draft) -> list[A
         ),
         Source({}),
     )
-    for part in (resource, queue):  # the resource's own stands over the queue's
+    for part in (resource, queue):  # the resource's own overrides the queue's
         part.take("CapacityReservationTarget")
     reservation = target.text("CapacityReservationId") or target.text(
         "CapacityReservationResourceGroupArn"

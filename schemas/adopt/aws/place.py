@@ -1,4 +1,4 @@
-"""Where a cluster on AWS stands: region, zone, network, and what its files don't say of them."""
+"""The location of a cluster on AWS: region, zone, network, and what its files don't say of them."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def bought(reservation: str, *, block: bool) -> list[dict[str, str]]:
 
 
 def aws_tags(source: Source, draft: Draft) -> None:
-    """Write tags that stand as a list of Key and Value."""
+    """Write tags that are given as a list of Key and Value."""
     tags = {each.text("Key"): each.text("Value") for each in source.each("Tags")}
     if tags:
         draft.more["tags"] = tags

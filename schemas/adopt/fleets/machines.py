@@ -1,4 +1,4 @@
-"""Machines by requirement, as tasks and fleets ask for them: H100:8."""
+"""Machines by requirement, as tasks and fleets request them: H100:8."""
 
 from __future__ import annotations
 

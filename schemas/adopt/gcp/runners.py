@@ -112,7 +112,7 @@ def _runner(runner: Source, pools: Sequence[str], scripts: Scripts) -> None:
 
 
 def _of_module(module: Module, pool: str, logins: list[str], scripts: Scripts) -> None:
-    """Carry the scripts that stand in the settings of a nodeset, controller or login module.
+    """Carry the scripts that are in the settings of a nodeset, controller or login module.
 
     `login_startup_script` of the controller's module is for the login nodes.
     """

@@ -76,7 +76,7 @@ def adopt_openhpc(text: str, *, name: str, user: str, origin: str, date: str) ->
         date: when it was read.
 
     Raises:
-        NothingToAdopt: no compute nodes stand in it.
+        NothingToAdopt: it has no compute nodes.
     """
     source = Source(read_input(text))
     names, addresses = source.part("c_name"), source.part("c_ip")

@@ -52,7 +52,7 @@ def adopt_warewulf(  # what the command was given
         date: when it was read.
 
     Raises:
-        NothingToAdopt: no nodes stand in it.
+        NothingToAdopt: it has no nodes.
     """
     source = Source(data)
     nodes = source.part("nodes")

@@ -165,7 +165,7 @@ def adopt_slurm(  # what the command was given
         gpu: model of the GPUs whose model Slurm doesn't say.
 
     Raises:
-        NothingToAdopt: no nodes, or no controller, stand in the output.
+        NothingToAdopt: no nodes, or no controller, are in the output.
     """
     if not output.nodes:
         raise NothingToAdopt("it has no node: scontrol show nodes")

@@ -21,13 +21,13 @@ _ARCHITECTURES = {
     "ppc64le": {"ppc64le", "ppc64", "power", "power8", "power9", "power10"},
     "x86_64": {"x86_64", "amd64", "x86", "intel", "amd"},
 }
-"""Features by which sites tell their nodes' processors apart."""
+"""Features by which sites distinguish their nodes' processors."""
 _GRACE = re.compile(r"^G[BH]\d{3}$")
 """GPUs that come with NVIDIA's Grace, whose cores are ARM's Neoverse V2: GH200, GB200, GB300."""
 
 
 class Hardware(NamedTuple):
-    """What tells nodes apart."""
+    """What distinguishes nodes."""
 
     gpu: str
     """Model; "" where Slurm doesn't say it."""

@@ -29,7 +29,7 @@ class SlurmOutput(msgspec.Struct, frozen=True, kw_only=True):
     """One host each."""
     partitions: tuple[Record, ...]
     said: frozenset[str] = frozenset()
-    """Keys of `config` that stand in a slurm.conf: scontrol prints defaults too."""
+    """Keys of `config` that are in a slurm.conf: scontrol prints defaults too."""
 
 
 def read_slurm(texts: list[str]) -> SlurmOutput:
@@ -78,7 +78,7 @@ def _numbered(record: Record, before: Record) -> Record:
 def record_of(line: str) -> Record:
     """Split "Key=value Key=value" where a key begins; what people wrote freely is left out."""
     plain = _FREE.split(line, maxsplit=1)
-    # OS= stands in the middle: what follows its text goes on with a key.
+    # OS= is in the middle: what follows its text goes on with a key.
     text = plain[0] if len(plain) == 1 else f"{plain[0]} {_after_free(plain[1])}"
     found = list(_KEY.finditer(text))
     if not found:

@@ -10,7 +10,7 @@ from .machine import Citation, Date, NicKind, Source
 
 
 class ExtraNetworks(SpecModel, frozen=True):
-    """Networks the fabric needs beside the nodes' own."""
+    """Networks the fabric needs in addition to the nodes' own."""
 
     count: Annotated[int, Meta(ge=1)]
     """Networks, one for each NIC of the fabric."""
@@ -75,7 +75,7 @@ class Fabric(SpecModel, frozen=True):
     providers: list[str] = field(default_factory=list)
     """Providers that have it; empty: any."""
     mtu: Annotated[int, Meta(ge=1280)] | None = None
-    """MTU the class asks of its network, in bytes."""
+    """MTU the class requires of its network, in bytes."""
     extra_networks: ExtraNetworks | None = None
     reach: Literal["zone", "placement", "fabric"] | None = None
     """How far it goes: one zone (EFA), one placement (Azure InfiniBand), or all that is cabled."""
@@ -91,4 +91,4 @@ class Fabric(SpecModel, frozen=True):
     """What jobs on it are given where they don't say it themselves: settings of NCCL and of what
     drives it; the value of NAME+ goes before what NAME has."""
     floor: Floor | None = None
-    """None: no floor is known; `floor: auto` then asks for none and says so."""
+    """None: no floor is known; `floor: auto` then requires none and says so."""

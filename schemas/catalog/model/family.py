@@ -15,7 +15,7 @@ _AFTER_FAMILY = (
     re.compile(r"^(?P<family>[a-z][a-z0-9]*-[a-z]+)-[0-9]+$"),  # n2-standard-8
 )
 _AZURE = re.compile(r"^(Standard_[A-Z]+)[0-9]+(?:-[0-9]+)?([a-z]*(?:_v[0-9]+)?)$")
-"""Standard_D8s_v5: the size stands within the name."""
+"""Standard_D8s_v5: the size is within the name."""
 
 
 class Flexible(SpecModel, frozen=True):
@@ -35,7 +35,7 @@ class FamilyPrice(SpecModel, frozen=True):
     """What machines of a family cost, by what they have."""
 
     source: Source
-    """Where it stands."""
+    """Its location."""
     date: Date
     """When that was read."""
     per_vcpu: Annotated[float, Meta(ge=0)] = 0

@@ -13,7 +13,7 @@ from ...structure.compose import read_data_file
 
 Source: TypeAlias = Annotated[
     str,
-    Meta(min_length=1, description="Where it stands: a document, a page, a measurement."),
+    Meta(min_length=1, description="Where it is from: a document, a page, a measurement."),
 ]
 Date: TypeAlias = Annotated[
     str,
@@ -187,7 +187,7 @@ class Nic(SpecModel, frozen=True):
     """Network interfaces of one kind."""
 
     kind: NicKind
-    """What it speaks."""
+    """Its link types."""
     count: Annotated[int, Meta(ge=1)]
     """Interfaces of that kind in the node."""
     gbps: Annotated[float, Meta(gt=0)] | None = None

@@ -40,7 +40,7 @@ class LustreOffer(SpecModel, frozen=True, kw_only=True):
     efa: bool = False
     """Whether its clients may use EFA."""
     sizes_gib: list[float] = field(default_factory=list)
-    """Sizes allowed beside the steps."""
+    """Sizes allowed in addition to the steps."""
     minimum_gib: Annotated[float, Meta(gt=0)]
     """Smallest size in steps, in GiB."""
     step_gib: Annotated[float, Meta(gt=0)]
@@ -132,7 +132,7 @@ class ProviderFacts(SpecModel, frozen=True):
     regions: list[Region] = field(default_factory=list)
     """Empty: the provider has none."""
     markets: list[Market] = field(default_factory=list)
-    """How it sells machines; a machine's own markets stand before these."""
+    """How it sells machines; a machine's own markets precede these."""
     subnet_reserved_addresses: Annotated[int, Meta(ge=0)] | None = None
     """Addresses of every subnet that the provider keeps."""
     subnet_prefixes: list[Annotated[int, Meta(ge=0, le=32)]] = field(default_factory=list)

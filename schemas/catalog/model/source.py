@@ -14,7 +14,7 @@ RelativePath: TypeAlias = Annotated[str, Meta(pattern=r"^[^/\s][^\s]*$(?!\n)")]
 class Repository(SpecModel, frozen=True):
     """The packages that a source has for one distribution and architecture.
 
-    `{version}` in its path stands for the version of the component that the source carries,
+    `{version}` in its path is replaced by the version of the component that the source carries,
     `{minor}` for its first two numbers.
     """
 
@@ -27,7 +27,7 @@ class Repository(SpecModel, frozen=True):
     architecture: Annotated[str, Meta(pattern=r"^(x86_64|aarch64)$(?!\n)")] | None = None
     """None: it has all."""
     suite: str = "/"
-    """apt: what stands under dists/; ending in a slash: a flat repository."""
+    """apt: the path under dists/; ending in a slash: a flat repository."""
     components: list[str] = field(default_factory=list)
     """apt: none for a flat repository."""
     key_path: RelativePath | None = None
@@ -59,11 +59,11 @@ class ArtefactSource(SpecModel, frozen=True):
     description: Annotated[str, Meta(min_length=1)]
     """Whose it is and what it has, in a line."""
     url: Annotated[str, Meta(pattern=r"^[a-z][a-z0-9+.-]*://[^\s]*[^/\s]$(?!\n)")]
-    """Root of everything in it: a mirror with the same paths below can stand for it."""
+    """Root of everything in it: a mirror with the same paths below can replace it."""
     source: Source
     date: Date
     component: str | None = None
-    """Component of the software lock whose version {version} stands for."""
+    """Component of the software lock whose version replaces {version}."""
     versions: dict[str, str] = field(default_factory=dict)
     """Version of that component -> the source's own, where it counts differently."""
     pinned: str | None = None
@@ -147,5 +147,5 @@ class Addon(SpecModel, frozen=True, kw_only=True):
 
     @property
     def unfilled(self) -> list[str]:
-        """What of it has no digest yet: "" stands for the chart or manifest itself."""
+        """What of it has no digest yet: "" is the chart or manifest itself."""
         return [*([] if self.digest else [""]), *(name for name, d in self.images.items() if not d)]

@@ -18,13 +18,12 @@ from ..registry import Finding, check
 def unknown_machine(context: CheckContext) -> Iterator[Finding]:
     """`machine` must be a machine type of the catalog.
 
-    A machine type stands for a whole node (GPUs, CPUs, NICs), not for GPUs by the piece: write
-    hgx-h100-8, not H100:8. Of CPU machines any size of a family is one (m7i.2xlarge,
-    n2-standard-32); `gcluster machines` lists both. One of your own stands in a file beside the
-    spec, which the spec names by `catalog: [machines.yaml]`:
-    `{apiVersion: gcluster/catalog/v1, machines: [{name: our-head, sites: [aws], cpu: {architecture:
-    x86_64, vcpus: 16}, memory_gib: 64, source: where you read it, date: 2026-11}]}`. More about it
-    is in docs/machines.md.
+    A machine type is a whole node (GPUs, CPUs, NICs), not for GPUs by the piece: write hgx-h100-8,
+    not H100:8. Of CPU machines any size of a family is one (m7i.2xlarge, n2-standard-32); `gcluster
+    machines` lists both. One of your own is in a file next to the spec, which the spec names by
+    `catalog: [machines.yaml]`: `{apiVersion: gcluster/catalog/v1, machines: [{name: our-head,
+    sites: [aws], cpu: {architecture: x86_64, vcpus: 16}, memory_gib: 64, source: where you read it,
+    date: 2026-11}]}`. More about it is in docs/machines.md.
     """
     at_site: dict[str | None, Mapping[str, Machine]] = {}
     for name, pool in context.pools.items():
@@ -75,7 +74,7 @@ def _of_provider(machines: Mapping[str, Machine], place: str | None) -> Mapping[
 
 
 def _suggested_machines(written: str, machines: Mapping[str, Machine]) -> list[str]:
-    """Return the machine types with the GPU and count that "H100:8" or "8xH100" asks for."""
+    """Return the machine types with the GPU and count that "H100:8" or "8xH100" requests."""
     match = re.fullmatch(r"([A-Za-z]+[0-9]+[A-Za-z]*)(?:[:x]([0-9]+))?", written, re.ASCII)
     if match:
         model, count = match[1], match[2]
@@ -158,7 +157,7 @@ def node_hardware_unknown(context: CheckContext) -> Iterator[Finding]:
 
     An HGX board comes in servers of many makers, so the catalog can't know their processors.
     Slurm takes what its configuration says: without any it counts one CPU and next to no memory,
-    and jobs that ask for more never start. `lscpu` and `free` on a node tell them.
+    and jobs that request more never start. `lscpu` and `free` on a node show them.
     """
     if context.slurm is None:
         return

@@ -229,7 +229,7 @@ def capacity_block_length(context: CheckContext) -> Iterator[Finding]:
 
 @check("GC140", summary="A capacity block would be bought, and its zone is not specified.")
 def capacity_block_without_zone(context: CheckContext) -> Iterator[Finding]:
-    """A capacity block stands in one zone, is paid at once and can't be moved.
+    """A capacity block is in one zone, is paid at once and can't be moved.
 
     On offer are blocks in all zones of a region. The right one is in the zone of the pool, where
     its subnet, its file system and the other pools of its fabric are: name it.
@@ -258,7 +258,7 @@ def capacity_block_not_refundable(context: CheckContext) -> Iterator[Finding]:
     """`buy_capacity_block` spends money that nothing brings back.
 
     The whole block is paid when it is bought, whether it is used or not, and `down` can't return
-    it. `up` asks for it by name. To use a block that you own already, write `capacity_block: ID`.
+    it. `up` prompts for its name. To use a block that you own already, write `capacity_block: ID`.
     """
     for name, pool, option, path in purchase_options(context):
         facts = context.facts(pool)
@@ -274,7 +274,8 @@ def capacity_block_not_refundable(context: CheckContext) -> Iterator[Finding]:
                 "at once and not refundable",
                 path=(*path, "buy_capacity_block"),
                 severity=Severity.WARNING,
-                hint="`up` asks before it buys; write capacity_block: ID to use one that you own",
+                hint="`up` asks for confirmation before it buys; write capacity_block: ID to use "
+                "one that you own",
                 relies_on=((*path, "buy_capacity_block"), ("pools", name, "site")),
             )
 
@@ -303,7 +304,7 @@ def flex_start_length(context: CheckContext) -> Iterator[Finding]:
 
 @check("GC132", summary="A reservation is in one zone, the pool is not.")
 def reservation_zone_mismatch(context: CheckContext) -> Iterator[Finding]:
-    """Reserved capacity stands in one zone, and so must the pool that uses it.
+    """Reserved capacity is in one zone, and so must be the pool that uses it.
 
     An id that names its zone (zones/us-central1-a/reservations/r) must name the pool's. Of other
     ids only the cloud knows the zone: with several zones in the pool all but one will find nothing.

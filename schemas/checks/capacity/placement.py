@@ -32,7 +32,7 @@ def is_fabric_domain(machine: Machine) -> bool:
 
 @check("GC117", summary="A pool has more nodes than one placement holds.")
 def placement_too_small(context: CheckContext) -> Iterator[Finding]:
-    """All nodes of a pool stand in one placement, and that holds so many.
+    """All nodes of a pool are in one placement, and that holds so many.
 
     InfiniBand of Azure ends at the single placement group (100 machines): the nodes beyond would
     not reach the others. Two pools are two fabric domains: give each a partition of its own.
@@ -82,12 +82,12 @@ def placement_without_fabric(context: CheckContext) -> Iterator[Finding]:
 
 @check("GC139", summary="A placement that reserved capacity can't be in.")
 def placement_of_reserved(context: CheckContext) -> Iterator[Finding]:
-    """Reserved machines stand where they were reserved: AWS moves none into another group.
+    """Reserved machines are where they were reserved: AWS moves none into another group.
 
     A reservation that was made in a cluster placement group is used with that group: name it,
     `placement: GROUP`. One that was made outside of any can't be used in a group, and machines of a
-    capacity block stand close together anyway: leave `placement` out, or write `none`. Where the
-    pool has other ways to buy as well, it counts for those alone, and this is a warning.
+    capacity block are close together anyway: leave `placement` out, or write `none`. Where the pool
+    has other ways to buy as well, it counts for those alone, and this is a warning.
     """
     for name, pool in context.pools.items():
         site = context.cloud(pool)
@@ -116,8 +116,8 @@ def placement_of_reserved(context: CheckContext) -> Iterator[Finding]:
 def host_placement_incomplete(context: CheckContext) -> Iterator[Finding]:
     """`block` and `leaf` are said of all hosts of a pool or of none.
 
-    The scheduler packs jobs by them. Hosts that don't say theirs are packed as if they stood
-    nowhere: jobs land on them last, or across the whole fabric.
+    The scheduler packs jobs by them. Hosts that don't say theirs are packed as if they had no
+    place: jobs land on them last, or across the whole fabric.
     """
     groups: dict[str, list[HostGroup]] = {}
     for group in context.host_groups:
@@ -140,7 +140,7 @@ def host_placement_incomplete(context: CheckContext) -> Iterator[Finding]:
 
 
 def zones_of_pool(context: CheckContext, name: str) -> list[tuple[str, PathTuple]]:
-    """Return (zone, place to blame) of the zones a pool may stand in: its own, else its site's."""
+    """Return (zone, place to blame) of the zones a pool may be in: its own, else its site's."""
     pool = context.pools[name]
     if pool.zones:
         return [(zone, ("pools", name, "zones", i)) for i, zone in enumerate(pool.zones)]
@@ -232,7 +232,7 @@ def several_zones(context: CheckContext) -> Iterator[Finding]:
     An elastic pool that takes nodes from a second zone when the first has none left gets nodes that
     can't reach the others over the fabric: a job that spans both falls back to plain TCP or fails.
     Make a pool for each zone. Where no job needs several nodes, `mixed: true` allows it. A pool of
-    a fixed size stands in one zone as a whole, so its `zones` are tried one after the other.
+    a fixed size is in one zone as a whole, so its `zones` are tried one after the other.
     """
     for name, pool in context.pools.items():
         site, fabric = context.cloud(pool), context.fabric(pool)

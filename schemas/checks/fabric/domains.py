@@ -129,7 +129,7 @@ def fabrics_not_connected(context: CheckContext) -> Iterator[Finding]:
 def partition_mixes_gpus(context: CheckContext) -> Iterator[Finding]:
     """A job that spans pools with different GPUs runs at the speed of the slowest.
 
-    Nothing tells the user of a partition which GPUs a job gets, and the model may not fit into
+    The user of a partition can't know which GPUs a job gets, and the model may not fit into
     them. Give each GPU model a partition of its own.
     """
 
@@ -226,10 +226,10 @@ def _spanning(context: CheckContext) -> Iterator[tuple[str, Pool, int]]:
 
 @check("GC548", summary="A block is larger than the NVLink domain of its machines.")
 def block_spans_nvlink_domains(context: CheckContext) -> Iterator[Finding]:
-    """Jobs that ask for a block's worth of nodes (`--segment`) count on its NVLink.
+    """Jobs that request a block's worth of nodes (`--segment`) count on its NVLink.
 
     A block of two racks of GB200 NVL72 joins two NVLink domains: a job in it may get nodes of both,
-    and its GPUs then talk over the fabric. Say each domain as a block of its own.
+    and its GPUs then communicate over the fabric. Say each domain as a block of its own.
     """
     for name, pool, nodes in _spanning(context):
         relies_on: tuple[PathTuple, ...] = (("pools", name, "machine"),)
@@ -268,8 +268,8 @@ def nvlink_domains_unknown(context: CheckContext) -> Iterator[Finding]:
     IMEX, by which their GPUs reach each other's memory, has to know all nodes of its own domain,
     and no other: with a list of several it never gets ready.
 
-    Clouds tell it. On bare metal write `nodes_per_block: 18` where the names follow the racks, else
-    a `block` for each range of hosts.
+    Clouds report it. On bare metal write `nodes_per_block: 18` where the names follow the racks,
+    else a `block` for each range of hosts.
     """
     for name, pool, nodes in _spanning(context):
         groups = [group for group in context.host_groups if group.pool == name]

@@ -20,7 +20,7 @@ _TCP = "ethernet"
 
 
 def _asked(context: CheckContext) -> Iterator[tuple[str, Pool, Machine, Fabric]]:
-    """Yield pools that ask for a class by name, where machine and class are known and real."""
+    """Yield pools that name a class, where machine and class are known and real."""
     for name, pool in context.pools.items():
         machine = context.machine_in_pool(pool)
         fabric = context.fabric(pool) if pool.fabric not in (None, _TCP) else None
@@ -188,7 +188,7 @@ def allreduce_sizes_too_small(context: CheckContext) -> Iterator[Finding]:
     """Small messages measure latency, not bandwidth.
 
     On 2 p5.48xlarge the same fabric gives 343 GB/s at 256 MB, 437 at 1 GB and 479 at 8 GB. So the
-    floor of a class holds from a size on, and `floor: auto` asks for nothing when `sizes` ends
+    floor of a class holds from a size on, and `floor: auto` requires nothing when `sizes` ends
     below it. Without `sizes` real GPUs get messages that are large enough.
     """
     requested = context.smoke.allreduce

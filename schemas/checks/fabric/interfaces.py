@@ -10,7 +10,7 @@ from ..context import CheckContext
 from ..registry import Finding, check
 
 _ASKED_FOR = ("aws", "gcp")
-"""Clouds whose machines have the interfaces that are asked for; elsewhere they come with them."""
+"""Clouds whose machines have the interfaces that are requested; elsewhere they come with them."""
 
 
 def _cloud(context: CheckContext, pool: Pool) -> str | None:

@@ -77,7 +77,7 @@ def fabric_network_count(context: CheckContext) -> Iterator[Finding]:
             )
 
 
-@check("GC213", summary="Networks for the fabric are made beside a VPC that exists.")
+@check("GC213", summary="Networks for the fabric are made next to a VPC that exists.")
 def fabric_networks_created(context: CheckContext) -> Iterator[Finding]:
     """A named `vpc` is the nodes' own network; the GPUs' NICs need others.
 
@@ -92,7 +92,7 @@ def fabric_networks_created(context: CheckContext) -> Iterator[Finding]:
         for fabric, pools in _fabrics(context, name).values():
             if fabric.extra_networks is not None:
                 yield Finding(
-                    summary=f"{fabric.extra_networks.count} networks are made beside this VPC for "
+                    summary=f"{fabric.extra_networks.count} networks are made next to this VPC for "
                     f"{fabric.name} of {listing(pools)}",
                     path=("sites", name, "network", "vpc"),
                     severity=Severity.WARNING,
@@ -130,7 +130,7 @@ def fabric_networks_unused(context: CheckContext) -> Iterator[Finding]:
 
 @check("GC215", summary="An MTU that the fabric class does not work with.")
 def mtu_unsupported(context: CheckContext) -> Iterator[Finding]:
-    """Some fabrics ask for an MTU of the nodes' network: GPUDirect-TCPXO for 8244 bytes.
+    """Some fabrics need an MTU of the nodes' network: GPUDirect-TCPXO for 8244 bytes.
 
     Below it the fabric's packets don't fit. Above it they fit, but this is untested. Without `mtu`
     the class's own is taken.
@@ -160,7 +160,7 @@ def mtu_unsupported(context: CheckContext) -> Iterator[Finding]:
 def mtu_not_set(context: CheckContext) -> Iterator[Finding]:
     """Google's networks are made with an MTU; AWS, Azure and OCI give theirs one of their own.
 
-    There `mtu` tells only a tunnel between sites (WireGuard) how large packets may be.
+    There `mtu` limits only the packets of a tunnel between sites (WireGuard).
     """
     tunnelled = {end for link in context.links if link.via == "wireguard" for end in link.between}
     for name, site in context.sites.items():

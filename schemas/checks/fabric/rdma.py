@@ -15,7 +15,7 @@ from ..network.cidrs import parsed
 from ..registry import Finding, check
 
 MANAGERS = 2
-"""One subnet manager rules, one stands by. InfiniBand has no use for more, and each handover
+"""One subnet manager is master, one is standby. InfiniBand has no use for more, and each handover
 between them can disturb the fabric."""
 _LOSSLESS = ("mtu", "dscp", "priority", "congestion_dscp", "ring")
 """How RoCE's adapters are set where they are set here."""
@@ -34,7 +34,7 @@ def _path(pool: str, *keys: str | int) -> PathTuple:
 
 @check("GC221", summary="IP over InfiniBand in connected mode.")
 def ipoib_connected(context: CheckContext) -> Iterator[Finding]:
-    """Adapters since ConnectX-4 offload IPoIB and then speak datagrams only.
+    """Adapters since ConnectX-4 offload IPoIB and then support datagram mode only.
 
     "Connected mode is not supported on these devices" (Red Hat Enterprise Linux 9, Configuring
     InfiniBand and RDMA networks, chapter 3): the interface would stay in datagram mode with an MTU
@@ -54,7 +54,7 @@ def ipoib_connected(context: CheckContext) -> Iterator[Finding]:
 
 @check("GC222", summary="Subnet managers on too many hosts, or on hosts the pool doesn't have.")
 def subnet_managers(context: CheckContext) -> Iterator[Finding]:
-    """One OpenSM rules a fabric and one stands by; which, is decided by priority and GUID.
+    """One OpenSM is a fabric's master and one is standby; which, is decided by priority and GUID.
 
     `subnet_manager: true` means every host of a pool, so it is for pools of one or two. Elsewhere
     name the two hosts, best in different racks.
@@ -122,7 +122,7 @@ def adapters_of_others(context: CheckContext) -> Iterator[Finding]:
 
 @check("GC226", summary="SHARP where it can't work.")
 def sharp_impossible(context: CheckContext) -> Iterator[Finding]:
-    """SHARP is InfiniBand's, and its manager runs beside OpenSM on a host that runs no jobs.
+    """SHARP is InfiniBand's, and its manager runs next to OpenSM on a host that runs no jobs.
 
     "This dedicated server cannot serve as a compute node" (NVIDIA, Setting up NVIDIA SHARP
     Environment; read 2026-11). OpenSM of DOCA-OFED switches it on, the distribution's can't. In a

@@ -144,8 +144,8 @@ def oidc_login(context: CheckContext) -> Iterator[Finding]:
 
     People reach GKE by Workforce Identity Federation, which Google recommends over its Identity
     Service, with which pools don't grow (docs.cloud.google.com/kubernetes-engine/docs/how-to/oidc;
-    read 2026-11), and AKS by Entra ID. EKS asks the provider over the
-    internet, and trusts public certificates alone (docs.aws.amazon.com/eks/latest/userguide/
+    read 2026-11), and AKS by Entra ID. EKS queries the provider over the internet, and trusts
+    public certificates alone (docs.aws.amazon.com/eks/latest/userguide/
     authenticate-oidc-identity-provider.html; read 2026-11). An API server does not start with a
     `ca` that holds no certificate.
     """

@@ -261,7 +261,7 @@ def _services(prefix: int) -> Iterator[Finding]:
 
 @check("GC737", summary="Nodes of Kubernetes are to converge themselves.")
 def pull_under_kubernetes(context: CheckContext) -> Iterator[Finding]:
-    """`converge: pull` asks Slurm before a node changes; Kubernetes has no such query.
+    """`converge: pull` checks with Slurm before a node changes; Kubernetes has no such query.
 
     There `gcluster up` sets nodes up over SSH: leave `converge` out, or write `push`.
     """

@@ -45,9 +45,9 @@ def _node_sites(context: CheckContext) -> list[str]:
 
 @check("GC598", summary="Control planes in a cloud have no address in common.")
 def cloud_control_plane_address_missing(context: CheckContext) -> Iterator[Finding]:
-    """An internal load balancer stands before several control planes, under a name of their zone.
+    """An internal load balancer is in front of several control planes, under a name of their zone.
 
-    AWS, Google Cloud and Azure have one here; it stands in one site, and its name needs a domain.
+    AWS, Google Cloud and Azure have one here; it is in one site, and its name needs a domain.
     """
     kubernetes, hosts = context.kubernetes, controller_hosts(context)
     if kubernetes is None or kubernetes.control_plane != "self" or (hosts or 0) <= 1:
@@ -233,7 +233,7 @@ def managed_gpu_driver(context: CheckContext) -> Iterator[Finding]:
 def managed_gpus_unknown(context: CheckContext) -> Iterator[Finding]:
     """What a cloud's control plane makes of a machine with GPUs depends on what it knows of them.
 
-    GKE is asked for GPUs by a name of its own, as the catalog's `gpu.gke_accelerator`: without it
+    GKE takes GPUs by a name of its own, as the catalog's `gpu.gke_accelerator`: without it
     nodes have none (docs.cloud.google.com/kubernetes-engine/docs/concepts/gpus). `gcloud compute
     accelerator-types list` has the names.
 

@@ -19,7 +19,7 @@ def elastic_pool_unsuited(context: CheckContext) -> Iterator[Finding]:
     """An elastic pool of EKS, GKE or AKS is bought on one option in one zone.
 
     Its autoscaler knows one node pool, and no order of options. What GKE queues (flex-start) has no
-    node before a pod asks for one: `count: {min: 0, max: 8}` (cloud.google.com/kubernetes-engine/
+    node before a pod requests one: `count: {min: 0, max: 8}` (cloud.google.com/kubernetes-engine/
     docs/concepts/dws, November 2026). Under EKS it buys no capacity block, but uses one that was
     bought.
     """
@@ -69,7 +69,7 @@ def eks_elastic_pool_unknown(context: CheckContext) -> Iterator[Finding]:
 
     It runs on a node that is always there, as CoreDNS does: one pool has `min` of 1 or more. Of a
     node that a pool would get it knows what the tags of its group say: so names of labels and
-    taints are no longer than a tag's key holds, each taint's key stands once, a group has at most
+    taints are no longer than a tag's key holds, each taint's key occurs once, a group has at most
     50 tags (labels, taints, partitions, the spec's tags), and GPUs are counted, not claimed
     (`resource_claims`).
     """

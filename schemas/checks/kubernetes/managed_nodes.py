@@ -1,4 +1,4 @@
-"""What is asked of nodes that a cloud's control plane sets up, where none of our roles run."""
+"""What is required of nodes that a cloud's control plane sets up, where none of our roles run."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from ..context import CheckContext
 from ..registry import Finding, check
 
 _BY_OTHERS = frozenset({"kubernetes", "containers", "slurm", "mpi", "sources"})
-"""Keys of `software` that the cloud takes, or that other checks speak of."""
+"""Keys of `software` that the cloud takes, or that other checks are about."""
 _OF_OPERATOR = frozenset({"modules", "peer_memory"})
 """What the GPU operator is given of `gpus` where it brings the driver."""
 _MIG_INSTEAD = "write scheduler: {gpu: {mig: PROFILE}}"
 _ON_NODES = ("gid", "groups", "shell", "sudo", "login")
-"""What an account is on a machine, beside a name, an id and keys."""
+"""What an account is on a machine, in addition to a name, an id and keys."""
 
 
 def _managed(context: CheckContext) -> KubernetesScheduler | None:
@@ -41,7 +41,7 @@ def _managed(context: CheckContext) -> KubernetesScheduler | None:
     return None if kubernetes is None or kubernetes.control_plane == "self" else kubernetes
 
 
-@check("GC746", summary="Something is asked of nodes that a cloud's control plane sets up.")
+@check("GC746", summary="Something is required of nodes that a cloud's control plane sets up.")
 def managed_nodes_unset(context: CheckContext) -> Iterator[Finding]:
     """Nodes of EKS, GKE and AKS are set up by their cloud: no role runs on them.
 
@@ -108,7 +108,7 @@ def _of_pool(
         if key not in _OF_OPERATOR or kubernetes.gpu.driver == "host":
             yield (*path, "gpus", key), _MIG_INSTEAD if key == "mig" else ""
     fabric = context.fabric(pool)
-    if fabric is not None and fabric.plugin == "ofed":  # of others GC229 speaks
+    if fabric is not None and fabric.plugin == "ofed":  # others have GC229
         yield from (((*path, "rdma", k), "") for k in _changed(pool.rdma, Rdma()) if k != "pods")
     if pool.firmware is not None:
         yield (*path, "firmware"), ""
@@ -245,6 +245,6 @@ def _instead_of_version(kubernetes: KubernetesScheduler, key: str) -> str:
 
 
 def _changed(value: Any, default: Any, keys: tuple[str, ...] = ()) -> list[str]:
-    """Return the fields that are not as where nobody says anything."""
+    """Return the fields that differ from their defaults."""
     names = keys or type(default).__struct_fields__
     return [name for name in names if getattr(value, name) != getattr(default, name)]

@@ -15,7 +15,7 @@ _PARTITIONS: PathTuple = ("scheduler", "partitions")
 _ACCOUNTS: PathTuple = ("scheduler", "accounts")
 _TYPE: PathTuple = ("scheduler", "type")
 _SYSTEM = frozenset({"default", "gcluster-system"})
-"""Namespaces that are there before any account, beside those that start with kube-."""
+"""Namespaces that are there before any account, in addition to those that start with kube-."""
 
 
 @check("GC554", summary="Kubernetes does not take this name.")
@@ -50,9 +50,9 @@ def name_not_for_kubernetes(context: CheckContext) -> Iterator[Finding]:
 def preemption_by_priority_only(context: CheckContext) -> Iterator[Finding]:
     """Kubernetes preempts by priority: who may preempt at all takes the nodes of all below.
 
-    Slurm asks the list in `preempts`. Under Kubernetes a QOS that preempts one also preempts every
+    Slurm uses the list in `preempts`. Under Kubernetes a QOS that preempts one also preempts every
     other of lower priority; and Kueue's queues preempt or don't, whatever the QOS: where one QOS
-    preempts, all do, in other accounts up to the highest priority that gives way. Jobs that ask for
+    preempts, all do, in other accounts up to the highest priority that gives way. Jobs that request
     no QOS (`normal`, priority 0) give way too.
     """
     if context.kubernetes is None:

@@ -155,7 +155,7 @@ def _listed(pools: list[str]) -> str:
 
 
 _TUNNELS = {"aws": "instance-connect", "gcp": "iap"}
-"""Provider -> the tunnel that asks least of an image."""
+"""Provider -> the tunnel that requires least of an image."""
 
 
 def _way_in(site: CloudSite, pool: str, is_public: bool) -> str:

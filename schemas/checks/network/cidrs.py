@@ -40,7 +40,7 @@ class Placed(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def parsed(text: str) -> Network | str:
-    """Return the network that a text stands for, or what is wrong with it."""
+    """Return the network that a text denotes, or what is wrong with it."""
     if "/" not in text:
         return 'it has no prefix length, such as "/24"'
     try:
@@ -161,7 +161,7 @@ def _around_host(one: Written) -> Replace | None:
 
 
 def _for_admins(text: str) -> str:
-    """Say what an admin's address with a prefix length may stand for."""
+    """Say what an admin's address with a prefix length may denote."""
     try:
         address = ip_interface(text)
     except ValueError:

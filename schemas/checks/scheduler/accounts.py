@@ -201,7 +201,7 @@ def preempt_target_not_preemptible(context: CheckContext) -> Iterator[Finding]:
 
 @check("GC520", summary="A QOS preempts one of higher priority.")
 def preempt_target_higher_priority(context: CheckContext) -> Iterator[Finding]:
-    """A job that may preempt should also stand before the others in the queue.
+    """A job that may preempt should also precede the others in the queue.
 
     With the lower priority it waits behind the jobs that it could take the nodes from. Kubernetes
     preempts by priority alone, so there it would never preempt.

@@ -114,10 +114,10 @@ def exporter_has_no_package(context: CheckContext) -> Iterator[Finding]:
 
 @check("GC578", summary="Nodes that come and go aren't watched.")
 def elastic_nodes_not_watched(context: CheckContext) -> Iterator[Finding]:
-    """What Prometheus asks is a list of the nodes that are always there.
+    """What Prometheus scrapes is a list of the nodes that are always there.
 
     Nodes that Slurm has made for jobs, and that are given back when they idle, are not in it: they
-    have their exporter, which isn't asked. Only a warning.
+    have their exporter, which isn't scraped. Only a warning.
     """
     monitoring = context.monitoring
     if monitoring is None or not monitoring.prometheus or context.slurm is None:
@@ -170,7 +170,7 @@ def mail_login(context: CheckContext) -> Iterator[Finding]:
 
 @check("GC580", summary="Alerts of a severity without a receiver.")
 def alerts_unsent(context: CheckContext) -> Iterator[Finding]:
-    """Whoever names receivers of alerts means to be called when work stops.
+    """A spec with receivers of alerts is meant to call them when work stops.
 
     Where none of them takes critical alerts, or none is named, they are on Alertmanager's page
     alone. Only a warning.
@@ -183,7 +183,7 @@ def alerts_unsent(context: CheckContext) -> Iterator[Finding]:
     if any("critical" in one.severities for one in receivers):
         return
     yield Finding(
-        summary="critical alerts are sent to nobody",
+        summary="critical alerts have no receiver",
         path=("monitoring", "alerts"),
         at_key=True,
         severity=Severity.WARNING,

@@ -209,7 +209,7 @@ def _time_limits(context: CheckContext) -> Iterator[tuple[PathTuple, Duration | 
 
 @check("GC538", summary="Jobs that say no time get more than their partition allows.")
 def default_time_exceeds_limit(context: CheckContext) -> Iterator[Finding]:
-    """Slurm would let no job begin that says no `--time`, and none tells why."""
+    """Slurm would let no job begin that says no `--time`, and none shows why."""
     if context.slurm is None:
         return
     for name, partition in context.slurm.partitions.items():

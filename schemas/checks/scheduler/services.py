@@ -1,4 +1,4 @@
-"""Controllers and the services beside them: accounting, REST API, directories."""
+"""Controllers and the services next to them: accounting, REST API, directories."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def control_plane_count_even(context: CheckContext) -> Iterator[Finding]:
 
 @check("GC531", summary="Several control planes have no address in common.")
 def control_plane_endpoint_missing(context: CheckContext) -> Iterator[Finding]:
-    """Nodes ask one address, and it moves to a control plane that works.
+    """Nodes use one address, and it moves to a control plane that works.
 
     Clouds have load balancers for that. On bare metal name a free address of their network:
     `virtual_address: {address: 10.20.0.10}`.
@@ -262,7 +262,7 @@ def ldap_without_tls(context: CheckContext) -> Iterator[Finding]:
     summary="A directory has a bind DN without a password, or a password without a bind DN.",
 )
 def ldap_bind_incomplete(context: CheckContext) -> Iterator[Finding]:
-    """`bind_dn` and `bind_password` belong together; without both it is asked anonymously."""
+    """`bind_dn` and `bind_password` belong together; without both it is queried anonymously."""
     directory = context.directory
     if directory is None or (directory.bind_dn is None) == (directory.bind_password is None):
         return

@@ -77,7 +77,7 @@ def slurm_setting_written_already(context: CheckContext) -> Iterator[Finding]:
     """What gcluster writes into Slurm's files is not set a second time.
 
     Most of it follows from words of the spec, which the message names. Of `SchedulerParameters` the
-    words are put together; passwords never stand in a spec.
+    words are put together; passwords are never in a spec.
     """
     for file, known, name in _said(context):
         path = (*_PLACE, file, name)

@@ -24,7 +24,7 @@ def _compute_groups(context: CheckContext) -> Iterator[HostGroup]:
 
 
 def _only_bare_metal(context: CheckContext) -> bool:
-    """Say whether the spec alone can know where nodes stand: clouds say it themselves."""
+    """Say whether the spec alone can know the topology of nodes: clouds report it themselves."""
     sites = {pool.site for pool in context.pools.values() if pool.is_compute}
     return bool(sites) and all(context.exists(site) for site in sites)
 
@@ -114,7 +114,7 @@ def _is_relaxed(version: str) -> bool:
 def topology_unknown(context: CheckContext) -> Iterator[Finding]:
     """topology/block needs hosts with a `block`, topology/tree hosts with a `leaf` or a `block`.
 
-    Clouds tell where their nodes stand. On bare metal only the spec can: write
+    Clouds report where their nodes are. On bare metal only the spec can: write
     `hosts: [{name: "gpu[001-032]", block: su1, leaf: su1}]`.
     """
     plugin = context.slurm.topology.plugin if context.slurm is not None else "auto"

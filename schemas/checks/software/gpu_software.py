@@ -100,8 +100,8 @@ def _other_distributions(stack: PoolStack) -> list[str]:
 def version_of_image(context: CheckContext) -> Iterator[Finding]:
     """What an image brings stays as it is: nothing is installed over it.
 
-    A second driver beside the image's own, or another CUDA or NCCL over packages that it holds,
-    breaks both. Take the image's version, or an image without it.
+    A second driver in addition to the image's own, or another CUDA or NCCL over packages that it
+    holds, breaks both. Take the image's version, or an image without it.
     """
     yield from once(
         (stack, finding) for stack in every_stack(context).values() for finding in _otherwise(stack)

@@ -1,4 +1,4 @@
-"""Hooks: where a kind of them can't apply, what they name, and what must not stand in them."""
+"""Hooks: where a kind of them can't apply, what they name, and what must not be in them."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def hook_ambiguous(context: CheckContext) -> Iterator[Finding]:
 def hook_variable_refused(context: CheckContext) -> Iterator[Finding]:
     """Names that begin with ansible_, gcluster_ or hooks_ are taken; secrets are referred to.
 
-    A password in `variables` or `environment` would stand in the state, in plans and in logs. Under
+    A password in `variables` or `environment` would be in the state, in plans and in logs. Under
     `secrets` it is read when `up` runs, kept encrypted, and not shown.
     """
     for name, hook in context.hooks.items():
@@ -136,7 +136,7 @@ def hook_variable_refused(context: CheckContext) -> Iterator[Finding]:
             path = ("hooks", name, key, variable)
             if variable in hook.secrets:
                 yield Finding(
-                    summary=f"hooks.{name}: {variable} stands under {listing([key, 'secrets'])}",
+                    summary=f"hooks.{name}: {variable} is under {listing([key, 'secrets'])}",
                     path=path,
                     at_key=True,
                     hint="keep it under secrets",

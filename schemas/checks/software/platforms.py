@@ -93,7 +93,7 @@ def fabric_software_without_fabric(context: CheckContext) -> Iterator[Finding]:
 
 
 def _of_fabrics(stack: PoolStack, *, at_root: bool) -> list[Component]:
-    """Return the fabric software that is asked for, at the root or by the pool itself."""
+    """Return the fabric software that is requested, at the root or by the pool itself."""
     of_fabrics = [c for c in _asked(stack) if c.part in _PLUGINS]
     return [c for c in of_fabrics if (stack.where(c.key)[0] == "software") == at_root]
 
@@ -193,7 +193,7 @@ def mixed_architectures(context: CheckContext) -> Iterator[Finding]:
 
 
 def _image(context: CheckContext, name: str, pool: Pool) -> tuple[str | None, PathTuple]:
-    """Return the image that a pool names or takes from its site, and the place to speak about."""
+    """Return the image that a pool names or takes from its site, and its place."""
     if pool.image is not None:
         return pool.image, ("pools", name, "image")
     site = context.cloud(pool)

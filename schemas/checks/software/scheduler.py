@@ -221,7 +221,7 @@ def _apart(
 def unknown_source(context: CheckContext) -> Iterator[Finding]:
     """`software.sources` names sources of the catalog: the vendors' repositories and downloads.
 
-    A redirect of a name that no role asks for would change nothing, and nodes would go on to load
+    A redirect of a name that no role uses would change nothing, and nodes would go on to load
     from the vendor.
     """
     known = context.catalog.sources

@@ -112,7 +112,7 @@ def _unequal(stack: PoolStack) -> Finding | None:
         return None
     path, driver = stack.where("fabric_manager"), versions["driver"]
     return Finding(
-        summary=f"NVIDIA Fabric Manager {versions['fabric_manager']} beside driver {driver}: "
+        summary=f"NVIDIA Fabric Manager {versions['fabric_manager']} with driver {driver}: "
         "they must be one version",
         path=path,
         hint=f'write fabric_manager: "{driver}", or leave it out',
@@ -137,7 +137,7 @@ def driver_too_old_for_gpu(context: CheckContext) -> Iterator[Finding]:
 
 @check("GC604", summary="NCCL is too old for the fabric's plugin.")
 def nccl_too_old_for_plugin(context: CheckContext) -> Iterator[Finding]:
-    """NCCL reaches the fabric through a plugin, which speaks to NCCL from a certain version on.
+    """NCCL reaches the fabric through a plugin, which works with NCCL from a certain version on.
 
     With an older NCCL the plugin isn't loaded, and the traffic silently takes TCP.
     """
@@ -227,7 +227,7 @@ _NAMED = 3
 
 
 def the_lock() -> Lock:
-    """Return the software lock; asked only where the spec says something that needs it."""
+    """Return the software lock; read only where the spec says something that needs it."""
     return load_lock()
 
 

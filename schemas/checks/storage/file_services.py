@@ -71,7 +71,7 @@ def file_service_elsewhere(context: CheckContext) -> Iterator[Finding]:
 
 
 def service_offers(storage: SizedService, facts: ProviderFacts) -> list[FileServiceOffer]:
-    """Return the sizes that a service has of the kind that is asked for."""
+    """Return the sizes that a service has of the kind that is requested."""
     tag = _tag(type(storage))
     return [o for o in facts.file_services if (o.type, o.kind) == (tag, storage.kind)]
 
@@ -133,14 +133,14 @@ def _rule(fitting: list[FileServiceOffer]) -> str:
 
 
 def _up(offer: FileServiceOffer, requested: float) -> float:
-    """Return the smallest size of an offer in GiB that holds what is asked; inf: none does."""
+    """Return the smallest size of an offer in GiB that holds what is requested; inf: none does."""
     steps = max(0, math.ceil((requested - offer.minimum_gib) / offer.step_gib - 1e-9))
     stepped = offer.minimum_gib + steps * offer.step_gib
     return stepped if stepped <= offer.maximum_gib else math.inf
 
 
 def _down(offer: FileServiceOffer, requested: float) -> float:
-    """Return the largest size of an offer in GiB that is no more than asked; 0: all are more."""
+    """Return the largest size of an offer in GiB that is at most the requested; 0: none."""
     steps = math.floor(
         (min(requested, offer.maximum_gib) - offer.minimum_gib) / offer.step_gib + 1e-9
     )
@@ -241,7 +241,7 @@ def file_service_key_of_created(context: CheckContext) -> Iterator[Finding]:
 def file_service_settings_clash(context: CheckContext) -> Iterator[Finding]:
     """What a service's API would refuse, or leave out.
 
-    EFS: max-io has no elastic throughput. Filestore: the basic tiers speak NFS 3 alone, and a
+    EFS: max-io has no elastic throughput. Filestore: the basic tiers have NFS 3 alone, and a
     regional instance is in no zone. Azure Files: a share is made in a storage account of its own,
     whose name is unique in the world and so only yours to choose.
     """
@@ -259,7 +259,7 @@ def file_service_settings_clash(context: CheckContext) -> Iterator[Finding]:
                 yield _clash(
                     name,
                     ("protocol", "tier"),
-                    f"{storage.TITLE} of the tier {storage.tier} speaks NFS 3 alone",
+                    f"{storage.TITLE} of the tier {storage.tier} supports NFS 3 alone",
                     "remove protocol, or write tier: zonal",
                 )
             if storage.tier == "regional" and storage.zone is not None:

@@ -78,7 +78,7 @@ def lustre_source_ambiguous(context: CheckContext) -> Iterator[Finding]:
 
 @check("GC412", summary="A Lustre file system is reached by its MGS, but has no name.")
 def lustre_without_name(context: CheckContext) -> Iterator[Finding]:
-    """A client mounts MGS:/fsname, so `mgs` needs `fsname` beside it."""
+    """A client mounts MGS:/fsname, so `mgs` needs `fsname` as well."""
     for name, storage in lustre(context):
         if storage.mgs is not None and storage.fsname is None:
             path = ("storage", name, "mgs")
@@ -95,7 +95,7 @@ def lustre_without_name(context: CheckContext) -> Iterator[Finding]:
 def lustre_key_of_created(context: CheckContext) -> Iterator[Finding]:
     """`throughput`, `deployment`, `zone` and the like belong to a file system that a cloud makes.
 
-    With `mgs`, `existing` or `servers` they would change nothing. `efa` may stand beside
+    With `mgs`, `existing` or `servers` they would change nothing. `efa` may be given with
     `existing`: whether a file system can be reached over EFA was decided when it was made, and the
     clients have to know.
     """
@@ -127,7 +127,7 @@ def lustre_network_of_others(context: CheckContext) -> Iterator[Finding]:
     """`interfaces` and `routers` are for a file system that exists and is reached by its `mgs`.
 
     A cloud's file system is reached by its cloud's network, and hosts of the spec that serve one
-    have no route back. A router stands in the nodes' network, so its NID is of another one than the
+    have no route back. A router is in the nodes' network, so its NID is of another one than the
     servers'.
     """
     for name, storage in lustre(context):
@@ -135,7 +135,7 @@ def lustre_network_of_others(context: CheckContext) -> Iterator[Finding]:
             path = ("storage", name, key)
             if getattr(storage, key) and storage.mgs is None:
                 yield Finding(
-                    summary=f'storage "{name}": {key} can be given only beside mgs',
+                    summary=f'storage "{name}": {key} can be given only with mgs',
                     path=path,
                     at_key=True,
                     hint=f"remove {key}",
@@ -194,8 +194,8 @@ def lustre_without_cloud(context: CheckContext) -> Iterator[Finding]:
 def lustre_name_not_chosen(context: CheckContext) -> Iterator[Finding]:
     """AWS and Azure name the file systems that they make, and all clouds those that exist.
 
-    gcluster asks the cloud for the name that is mounted; another one in the spec would be left out.
-    Google Cloud and OCI take `fsname` for what they make.
+    gcluster queries the cloud for the name that is mounted; another one in the spec would be left
+    out. Google Cloud and OCI take `fsname` for what they make.
     """
     for name, storage in lustre(context):
         site = context.sites.get(storage.site or "")
@@ -294,7 +294,7 @@ def _no_efa(context: CheckContext, name: str) -> bool:
 
 @check("GC418", summary="A Lustre file system is in another zone than its nodes.")
 def lustre_zone_mismatch(context: CheckContext) -> Iterator[Finding]:
-    """Managed Lustre stands in one zone; nodes belong in the same one.
+    """Managed Lustre is in one zone; nodes belong in the same one.
 
     EFA does not leave its zone, so there it is an error. Otherwise traffic between zones is slower
     and paid for.
@@ -313,7 +313,7 @@ def lustre_zone_mismatch(context: CheckContext) -> Iterator[Finding]:
                 continue
             key = "zone" if storage.zone is not None else "site"
             yield Finding(
-                summary=f'storage "{name}" stands in zone {zone}, but pool "{pool}" in '
+                summary=f'storage "{name}" is in zone {zone}, but pool "{pool}" in '
                 f"{', '.join(zones)}",
                 path=("storage", name, key),
                 severity=Severity.ERROR if storage.efa else Severity.WARNING,

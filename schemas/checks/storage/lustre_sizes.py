@@ -35,7 +35,7 @@ def deployment_of(storage: LustreStorage, facts: ProviderFacts) -> str | None:
 
 
 def offers(storage: LustreStorage, facts: ProviderFacts) -> list[LustreOffer]:
-    """Return what a provider offers of the kind that is asked for, at any throughput."""
+    """Return what a provider offers of the kind that is requested, at any throughput."""
     kind = deployment_of(storage, facts)
     return [
         offer
@@ -138,7 +138,7 @@ def _rule(fitting: list[LustreOffer]) -> str:
 
 
 def _up(offer: LustreOffer, requested: float) -> float:
-    """Return the smallest size of an offer in GiB that holds what is asked; inf: none does."""
+    """Return the smallest size of an offer in GiB that holds what is requested; inf: none does."""
     steps = max(0, math.ceil((requested - offer.minimum_gib) / offer.step_gib - 1e-9))
     stepped = offer.minimum_gib + steps * offer.step_gib
     if offer.maximum_gib is not None and stepped > offer.maximum_gib:
@@ -147,7 +147,7 @@ def _up(offer: LustreOffer, requested: float) -> float:
 
 
 def _down(offer: LustreOffer, requested: float) -> float:
-    """Return the largest size of an offer in GiB that is no more than asked; 0: all are more."""
+    """Return the largest size of an offer in GiB that is at most the requested; 0: none."""
     most = min(requested, offer.maximum_gib or math.inf)
     steps = math.floor((most - offer.minimum_gib) / offer.step_gib + 1e-9)
     stepped = offer.minimum_gib + steps * offer.step_gib if steps >= 0 else 0.0
@@ -158,7 +158,7 @@ def _down(offer: LustreOffer, requested: float) -> float:
 def lustre_deployment_not_offered(context: CheckContext) -> Iterator[Finding]:
     """`deployment` is a kind of FSx for Lustre, and scratch file systems have no EFA.
 
-    Other providers have one kind, or tell it by the throughput; leave `deployment` out there.
+    Other providers have one kind, or derive it from the throughput; leave `deployment` out there.
     """
     for name, storage, facts in _made(context):
         kinds = {offer.deployment for offer in facts.lustre}
@@ -265,7 +265,7 @@ def nfs_without_server(context: CheckContext) -> Iterator[Finding]:
 def nfs_server_not_a_pool(context: CheckContext) -> Iterator[Finding]:
     """A word that is no pool is taken for the address of a server.
 
-    So a misspelt pool would be asked for over the network. A word that is close to a pool's name is
+    So a misspelt pool would be looked up in the network. A word that is close to a pool's name is
     an error, any other without a dot a warning: write the address or the full name of the server.
     """
     hosts = {host for group in context.host_groups for host in group.names or ()}

@@ -65,7 +65,7 @@ def same_mount_point(context: CheckContext) -> Iterator[Finding]:
 
 @check("GC405", summary="A mount point is a folder that the system needs.")
 def system_folder(context: CheckContext) -> Iterator[Finding]:
-    """Storage is mounted beside the system, not over it.
+    """Storage is mounted next to the system, not over it.
 
     A file system over /usr, /etc or /var hides what the node boots and runs from. /home, /opt,
     /srv, /data and folders of your own are free; so is /tmp for the nodes' own disks.
@@ -156,7 +156,7 @@ def storage_unreachable(context: CheckContext) -> Iterator[Finding]:
     for name, home, site, path in _far(context):
         if context.are_apart(home, site) and not {home, site} & cut.keys():
             yield Finding(
-                summary=f'storage "{name}" stands at site "{home}", but nodes at "{site}" mount it '
+                summary=f'storage "{name}" is at site "{home}", but nodes at "{site}" mount it '
                 "and no link joins the two",
                 path=path,
                 at_key=path == ("storage", name),
@@ -269,7 +269,7 @@ def export_rules_unused(context: CheckContext) -> Iterator[Finding]:
 def zone_without_subnet(context: CheckContext) -> Iterator[Finding]:
     """In a network that is made each zone gets a subnet; in one that exists AWS has the named one.
 
-    What FSx makes stands in that subnet, whatever zone the spec says for it.
+    What FSx makes is in that subnet, whatever zone the spec says for it.
     """
     for name, storage in context.storage.items():
         site, zone = (
@@ -281,7 +281,7 @@ def zone_without_subnet(context: CheckContext) -> Iterator[Finding]:
         if zone is not None and zone != site.zone_id:
             path: PathTuple = ("storage", name, "zone")
             yield Finding(
-                summary=f'storage "{name}" is to stand in {zone}, and the network that exists has '
+                summary=f'storage "{name}" is to be in {zone}, and the network that exists has '
                 f"subnets.compute in {site.zone_id or 'a zone that is not said'}",
                 path=path,
                 hint="leave zone out: it is made in that subnet, or name one of that zone there",
@@ -317,7 +317,7 @@ def _scratch(context: CheckContext) -> Iterator[tuple[str, ScratchStorage]]:
 
 @check("GC441", summary="Machines without local disks are to use theirs.")
 def local_disks_missing(context: CheckContext) -> Iterator[Finding]:
-    """local-nvme needs machines that have NVMe disks beside the one they boot from.
+    """local-nvme needs machines that have NVMe disks in addition to the one they boot from.
 
     Without any the folder would lie on the boot disk and fill it. Nothing is said of machine types
     whose disks the catalog doesn't know. Name the pools that have some with `pools`.

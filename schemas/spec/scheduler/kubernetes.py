@@ -98,7 +98,7 @@ class RegistryLogin(SpecModel, frozen=True):
 
 
 class Oidc(SpecModel, frozen=True):
-    """Login of people by an identity provider that speaks OpenID Connect, beside certificates.
+    """Login of people by an identity provider with OpenID Connect, in addition to certificates.
 
     Users and groups of its tokens are known to the API by the prefix `oidc:`, so no token names a
     user of Kubernetes' own.

@@ -45,7 +45,7 @@ class PriorityWeights(SpecModel, frozen=True):
     fairshare: Annotated[int, Meta(ge=0)] = 10_000
     """What its account has used."""
     job_size: Annotated[int, Meta(ge=0)] = 0
-    """How many nodes it asks for."""
+    """How many nodes it requests."""
     partition: Annotated[int, Meta(ge=0)] = 0
     """Its partition's tier."""
     qos: Annotated[int, Meta(ge=0)] = 100_000
@@ -53,7 +53,7 @@ class PriorityWeights(SpecModel, frozen=True):
 
 
 class JobRules(SpecModel, frozen=True):
-    """What a GPU job must say, or it is refused with a sentence that tells what to add."""
+    """What a GPU job must say, or it is refused with a message what to add."""
 
     UPDATES: ClassVar = updates(in_place="require_time require_gpus")
 
@@ -143,7 +143,7 @@ class SlurmScheduler(SpecModel, frozen=True, tag_field="type", tag="slurm"):
     """An elastic node must answer within this; default: 30m."""
     memory_reserved: ByteSize | None = None
     """Memory of a node that jobs don't get; default and least: 5 %, for a node that reports less
-    than Slurm was told is drained."""
+    than Slurm's configuration has is drained."""
     settings: SlurmSettings = SlurmSettings()
     """Settings of Slurm's own files that nothing above says."""
     x11: bool = False

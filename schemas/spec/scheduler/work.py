@@ -49,9 +49,9 @@ class Account(SpecModel, frozen=True):
     users: list[UserName] = field(default_factory=list)
     """Members."""
     qos: list[AccountName] = field(default_factory=list)
-    """What its jobs may ask for; empty: all."""
+    """What its jobs may request; empty: all."""
     default_qos: AccountName | None = None
-    """For jobs that ask for none."""
+    """For jobs that request none."""
 
 
 class SpillOnly(SpecModel, frozen=True):
@@ -115,9 +115,9 @@ class Partition(SpecModel, frozen=True):
     exclusive: bool = False
     """Jobs get whole nodes (OverSubscribe=EXCLUSIVE; Slurm)."""
     hidden: bool = False
-    """Not shown to people who don't ask for it (Slurm)."""
+    """Not shown by default (Slurm)."""
     memory_per_cpu: ByteSize | None = None
-    """Memory of a job that asks for none, for each of its CPUs (DefMemPerCPU, Slurm); default: a
+    """Memory of a job that requests none, for each of its CPUs (DefMemPerCPU, Slurm); default: a
     CPU's share of the smallest node, or what `scheduler.settings` says for all partitions."""
     memory_per_gpu: ByteSize | None = None
     """The same for each of its GPUs (DefMemPerGPU), instead."""

@@ -1,4 +1,4 @@
-"""Where machines come from: one file per provider, told apart by the key `provider`.
+"""Where machines come from: one file per provider, distinguished by the key `provider`.
 
 `Site` is the register of providers: what is in it may be written in specs, and is looked for in the
 folder of `stacks/` that is called as it.

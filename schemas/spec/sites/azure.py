@@ -59,5 +59,5 @@ class AzureSite(CloudSite, frozen=True, kw_only=True, tag_field="provider", tag=
         return self.zone_number
 
     def place(self, zone: str) -> str:
-        """Return region-number: the catalog tells the zones of all regions apart."""
+        """Return region-number: by these the catalog distinguishes the zones of all regions."""
         return f"{self.region}-{zone}" if zone.isdigit() else zone

@@ -9,7 +9,7 @@ from .site import CloudNetwork, CloudSite, CloudSsh
 
 
 class GcpNetwork(CloudNetwork, frozen=True):
-    """The nodes' VPC: made, or existing; the fabric's own networks come beside it."""
+    """The nodes' VPC: made, or existing; the fabric's own networks are separate."""
 
     UPDATES: ClassVar = updates(replace="vpc subnet fabric_networks")
 

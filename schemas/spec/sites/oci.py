@@ -42,7 +42,7 @@ class OciSite(CloudSite, frozen=True, kw_only=True, tag_field="provider", tag="o
     existing_key: ClassVar[str] = "vcn"
 
     tenancy: Annotated[Identifier, Meta(examples=["ocid1.tenancy.oc1..acme"])]
-    """Tenancy that pays: dynamic groups and budgets stand in it."""
+    """Tenancy that pays: dynamic groups and budgets are in it."""
     compartment: Annotated[Identifier, Meta(examples=["ocid1.compartment.oc1..research"])]
     """Compartment of all else."""
     region: Annotated[Identifier, Meta(examples=["us-ashburn-1"])]
@@ -61,5 +61,5 @@ class OciSite(CloudSite, frozen=True, kw_only=True, tag_field="provider", tag="o
         return self.availability_domain
 
     def place(self, zone: str) -> str:
-        """Return region-number: the catalog tells the domains of all regions apart."""
+        """Return region-number: by these the catalog distinguishes the domains of all regions."""
         return f"{self.region}-{zone}" if zone.isdigit() else zone

@@ -44,7 +44,7 @@ class SshFleetSite(BareMetalSite, frozen=True, kw_only=True, tag_field="provider
 
     @property
     def listed(self) -> tuple[ListedHost, ...]:
-        """The list as entries; lines that can't be read are left out (a check tells them)."""
+        """The list as entries; lines that can't be read are left out (a check reports them)."""
         read = (read_line(item) if isinstance(item, str) else item for item in self.hosts)
         return tuple(entry for entry in read if isinstance(entry, ListedHost))
 

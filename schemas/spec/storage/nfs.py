@@ -92,7 +92,7 @@ class EfsStorage(FileService, frozen=True, kw_only=True, tag_field="type", tag="
     ) = None
     """Id of one that exists; its mount targets must be in the zones of the nodes."""
     throughput_mode: Literal["elastic", "bursting", "provisioned"] = "elastic"
-    """What it may read and write: as much as is asked (paid by use), in proportion to what it
+    """What it may read and write: as much as is requested (paid by use), in proportion to what it
     holds, or `throughput`."""
     throughput: DataRate | None = None
     """Throughput that is paid for, with `throughput_mode: provisioned`: 1 to 3414 MiB/s."""
@@ -158,7 +158,7 @@ class FilestoreStorage(SizedService, frozen=True, kw_only=True, tag_field="type"
     tier: Literal["basic-hdd", "basic-ssd", "zonal", "regional"] = "zonal"
     """Service tier; regional survives the loss of a zone."""
     protocol: Literal["nfs-v3", "nfs-v4.1"] = "nfs-v3"
-    """Version of NFS that it speaks; the basic tiers have 3 alone."""
+    """Version of NFS that it serves; the basic tiers have 3 alone."""
     zone: Identifier | None = None
     """Zone to make it in (not regional); default: the site's, else that of its first pool."""
 
@@ -194,7 +194,7 @@ class AzureFilesStorage(
         ]
         | None
     ) = None
-    """Id of a share that exists and speaks NFS."""
+    """Id of a share that exists and serves NFS."""
     account: (
         Annotated[str, Meta(pattern=r"^[a-z0-9]{3,24}$(?!\n)", examples=["acmehome"])] | None
     ) = None

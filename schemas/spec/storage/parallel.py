@@ -128,7 +128,7 @@ class GpfsStorage(StorageModel, frozen=True, kw_only=True, tag_field="type", tag
     cluster: Annotated[str, Meta(min_length=1)]
     """The GPFS cluster that owns it."""
     contact: Annotated[list[str], Meta(min_length=1)]
-    """Hosts of that cluster to ask."""
+    """Hosts of that cluster to query."""
     version: Annotated[Version, Meta(examples=["5.2.3-0"])] = "auto"
     """Version of the client's packages, from your own repository (software.sources.storage-scale);
     auto: what the image has."""

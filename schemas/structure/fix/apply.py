@@ -46,7 +46,7 @@ def apply_fixes(loaded: Loaded) -> FixedSpec:
 
 
 _Edit: TypeAlias = tuple[int, int, str]
-"""Start, end, and what stands between them afterwards."""
+"""Start, end, and the text between them afterwards."""
 
 
 class Fixed(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,7 +103,7 @@ def _edit(patch: Patch, text: str, starts: Sequence[int]) -> _Edit | None:
 def _apart(edits: Iterable[_Edit]) -> list[_Edit]:
     """Return the edits that overlap no earlier one, in the order of the text.
 
-    Insertions at one place stand side by side, and beside an edit that ends or starts there.
+    Insertions at one place are side by side, and next to an edit that ends or starts there.
     """
     taken: list[_Edit] = []
     reach = -1
@@ -115,7 +115,7 @@ def _apart(edits: Iterable[_Edit]) -> list[_Edit]:
 
 
 def _settled(text: str, sure: list[_Edit], new: list[_Edit], problems: int) -> list[_Edit]:
-    """Return `sure` and those of `new`, which stand after them, that leave a readable text.
+    """Return `sure` and those of `new`, which follow them, that leave a readable text.
 
     Halves find the others.
     """

@@ -75,11 +75,11 @@ class Place:
 
     @cached_property
     def in_flow(self) -> bool:
-        """Whether it stands between brackets."""
+        """Whether it is between brackets."""
         return self.holder is not None and (self.holder.is_flow or self.holder.in_flow)
 
     def entry(self, step: str | int) -> Place | None:
-        """Return one entry; None when it isn't there. What an alias stands for is elsewhere."""
+        """Return one entry; None when it isn't there. What an alias expands to is elsewhere."""
         where = None if self.kind == "*" else self.document.entry(self.value, step)
         return None if where is None else Place(self.document, self.value[step], where, self, step)
 
@@ -113,7 +113,7 @@ class Place:
 
 
 def place_of(document: Document, path: PathTuple) -> Place | None:
-    """Return where the entry at `path` stands; None when it isn't there."""
+    """Return the place of the entry at `path`; None when it isn't there."""
     place: Place | None = Place(document, document.data, document.root)
     for step in path:
         place = place.entry(step) if place is not None else None
@@ -196,19 +196,19 @@ def _emptied(place: Place, holder: Place, start: int) -> tuple[int, int, str]:
         return after_colon, place.end, f" {brackets}"
     key_line = place.document.line(holder.offsets.key_start)[0]
     in_its_column = start - place.document.line(start)[0] == holder.offsets.key_start - key_line
-    # A list may stand in the column of its key, brackets may not.
+    # A list may be in the column of its key, brackets may not.
     return start, place.end, f"  {brackets}" if in_its_column else brackets
 
 
 def _dash(place: Place) -> int | None:
-    """Return where the dash of a list's item stands."""
+    """Return the place of the dash of a list's item."""
     line_start = place.document.line(place.start)[0]
     dash = _DASH.search(place.document.text[line_start : place.start])
     return line_start + dash.start() if dash else None
 
 
 _Edit: TypeAlias = "tuple[int, int, str] | None"
-"""Start, end and what stands between them afterwards."""
+"""Start, end and the text between them afterwards."""
 
 _PLAIN = re.compile(r"(?![-?:]([ \t]|$))[^\s&*!|>'\"%@`#,\[\]{}][^\n\r]*")
 _NEVER_PLAIN = re.compile(r": |:$| #|[ \t]$|[\x00-\x1f\x7f]")

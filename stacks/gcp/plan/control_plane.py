@@ -125,7 +125,7 @@ _SSD_GB = 375 * 2**30 / 1e9
 
 
 def _local_ssds(spec: ClusterSpec, nodes: list[PoolPlan], catalog: Catalog) -> dict[str, int]:
-    """Return pool -> local SSDs of a node, for the pools whose disks the spec asks for."""
+    """Return pool -> local SSDs of a node, for the pools whose disks the spec requests."""
     requested = own_disks(spec)
     known = {pool.name: catalog.machines.get(pool.machine) for pool in nodes}
     return {

@@ -83,7 +83,7 @@ def check_rights(api: Api, plan: SitePlan) -> Iterator[Diagnostic]:
             f"the login lacks {len(missing)} rights in project {plan.project}: {missing[0]}"
             + (" ..." if len(missing) > 1 else ""),
             detail="\n".join(missing),
-            hint="ask the project's owner for a role that has them",
+            hint="request from the project's owner a role that has them",
         )
 
 

@@ -178,7 +178,7 @@ def _node_config(args: GkePoolArgs, option: OfferPlan) -> gcp.container.NodePool
 def _local_ssds(
     count: int,
 ) -> gcp.container.NodePoolNodeConfigEphemeralStorageLocalSsdConfigArgs | None:
-    """Return what puts images and pods' data on a node's local SSDs, striped; None: not asked."""
+    """Return what puts images and pods' data on local SSDs, striped; None: not requested."""
     if not count:
         return None
     return gcp.container.NodePoolNodeConfigEphemeralStorageLocalSsdConfigArgs(local_ssd_count=count)

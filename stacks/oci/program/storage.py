@@ -49,7 +49,7 @@ class Lustre(Component[LustreArgs]):
         allowed = oci.identity.Policy(
             args.names(f"lustre-{plan.name}", kind="identity"),
             compartment_id=args.compartment,
-            description="File Storage with Lustre stands in the cluster's subnet",
+            description="File Storage with Lustre is in the cluster's subnet",
             statements=[lustre_statement(args.compartment)],
             opts=self.child(pulumi.ResourceOptions.merge(KEPT, args.home)),
         )

@@ -148,7 +148,7 @@ def test_a_thousand_users_are_a_handful_of_commands() -> None:
     assert plan.changes[0].words.endswith("and 192 more to account nlp")
 
 
-def test_limits_that_somebody_gave_a_member_by_hand_are_taken_back() -> None:
+def test_limits_that_a_member_was_given_by_hand_are_removed() -> None:
     by_hand = Association(
         account="nlp", user="ada", gpu_quota=3, qos=("normal",), default_qos="normal", share=7
     )

@@ -45,20 +45,20 @@ class _Session(socketserver.StreamRequestHandler):
     def handle(self) -> None:
         self.stream = self.connection.makefile("rwb", buffering=0)
         self.is_safe, self.is_known = False, self.server.login is None
-        self.say("220 sink ESMTP")
+        self.reply("220 sink ESMTP")
         while raw := self.stream.readline():
             line = raw.decode().rstrip("\r\n")
             if not self.is_safe:
                 self.server.said_in_the_clear.append(line)
             word = line.split(" ")[0].upper()
             if not self.is_known and word in {"MAIL", "RCPT", "DATA"}:
-                self.say("530 log in first")
+                self.reply("530 log in first")
             else:
                 getattr(self, f"on_{word.lower()}", self.on_other)(line)
             if word == "QUIT":
                 return
 
-    def say(self, text: str) -> None:
+    def reply(self, text: str) -> None:
         self.stream.write(f"{text}\r\n".encode())
 
     def on_ehlo(self, _: str) -> None:
@@ -67,35 +67,35 @@ class _Session(socketserver.StreamRequestHandler):
         offers += ["STARTTLS"] if tls and not self.is_safe else []
         offers += ["AUTH PLAIN"] if self.is_safe or not tls else []
         for offer in offers:
-            self.say(f"250-{offer}")
-        self.say("250 HELP")
+            self.reply(f"250-{offer}")
+        self.reply("250 HELP")
 
     def on_starttls(self, _: str) -> None:
         assert self.server.tls is not None
-        self.say("220 go on")
+        self.reply("220 go on")
         self.connection = self.server.tls.wrap_socket(self.connection, server_side=True)
         self.stream, self.is_safe = self.connection.makefile("rwb", buffering=0), True
 
     def on_auth(self, line: str) -> None:
         _, user, password = base64.b64decode(line.split(" ")[2]).decode().split("\0")
         self.is_known = (user, password) == self.server.login
-        self.say("235 welcome" if self.is_known else "535 who?")
+        self.reply("235 welcome" if self.is_known else "535 who?")
 
     def on_rcpt(self, line: str) -> None:
         self.server.recipients.append(line.partition(":")[2].strip("<>"))
-        self.say("250 yes")
+        self.reply("250 yes")
 
     def on_data(self, _: str) -> None:
-        self.say("354 go on")
+        self.reply("354 go on")
         body = b""
         while (part := self.stream.readline()) != b".\r\n":
             body += part.removeprefix(b".") if part.startswith(b"..") else part
         mail = message_from_bytes(body, policy=policy.default)
         self.server.mails.append(cast("EmailMessage", mail))
-        self.say("250 kept")
+        self.reply("250 kept")
 
     def on_other(self, _: str) -> None:
-        self.say("250 yes")
+        self.reply("250 yes")
 
 
 class WebhookSink(ThreadingHTTPServer):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import socket
 import ssl
 import subprocess
 import sys
@@ -28,6 +27,7 @@ from gcluster.lifecycle.secrets.certificates import certificate_of, issue, new_a
 
 sys.path.insert(0, str(Path(__file__).parent))
 from sinks import MailSink, WebhookSink, awaited, serving
+from tests.free_port import free_port
 
 sys.path.pop(0)
 
@@ -79,9 +79,7 @@ def alertmanager(folder: Path, config: str) -> Iterator[str]:
     quick = yaml.safe_load(config)
     quick["route"] |= {"group_wait": "1s", "group_interval": "1s"}
     (folder / "alertmanager.yml").write_text(yaml.safe_dump(quick), encoding="utf-8")
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{found.getsockname()[1]}"
+    address = f"127.0.0.1:{free_port()}"
     arguments = [
         f"--config.file={folder}/alertmanager.yml",
         f"--storage.path={folder}/data",

@@ -143,7 +143,7 @@ def test_adapters_of_another_maker_get_addresses_and_no_drivers_or_settings_of_n
     assert steps["roce.join"].variables["roce_managed"] is False
 
 
-def test_adapters_that_speak_either_are_rails_of_what_the_fabric_is() -> None:
+def test_adapters_of_both_link_types_are_rails_of_the_fabric_s_type() -> None:
     steps = steps_of({**dgx(), "fabric": "roce"})
     assert steps["roce.verify"].variables["roce_rails"] == 8
     assert steps["roce.verify"].variables["roce_gbps"] == 400
@@ -173,7 +173,7 @@ BOARD = {
         ),
     ],
 )
-def test_rails_of_a_board_whose_server_is_one_s_own_are_held_to_what_the_pool_says(
+def test_rails_of_a_board_in_one_s_own_server_are_checked_against_the_pool_s_rate(
     fabric: str, rdma: dict[str, Any], expected: dict[str, Any]
 ) -> None:
     steps = steps_of({**BOARD, "fabric": fabric, "rdma": rdma})
@@ -194,7 +194,7 @@ def test_of_fewer_rails_than_the_machine_type_has_the_node_finds_which_they_are(
     assert rails == [{"kind": "infiniband", "count": 4, "gbps": 400}]
 
 
-def test_rails_that_a_node_is_to_find_are_held_to_the_rate_that_the_pool_says() -> None:
+def test_rails_that_a_node_discovers_are_checked_against_the_pool_s_rate() -> None:
     steps = steps_of({**BOARD, "fabric": "roce", "rdma": {"gbps": 200}})
     assert steps["roce.verify"].variables["roce_gbps"] == 200
 

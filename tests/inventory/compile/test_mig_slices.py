@@ -137,7 +137,7 @@ def test_slurm_conf_counts_each_type_as_slurm_s_documentation_does() -> None:
         assert counted.count(profile) == int(count)
 
 
-def test_accounting_counts_each_type_besides_all_gpus() -> None:
+def test_accounting_counts_each_type_and_all_gpus() -> None:
     # gres.html: AccountingStorageTRES=gres/gpu,gres/gpu:a100,gres/gpu:a100_3g.20gb
     tres = controller()["slurm_accounting"]["tres"]
     assert tres == ["gres/gpu", "gres/gpu:1g.10gb", "gres/gpu:2g.20gb", "gres/gpu:3g.40gb"]

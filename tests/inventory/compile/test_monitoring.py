@@ -97,7 +97,7 @@ def test_who_is_sent_alerts_is_compiled_and_secrets_are_references_alone() -> No
     assert given == {"alerts-mail": "env:SMTP", "alerts-webhook": "env:PAGER"}
 
 
-def test_owners_of_jobs_are_reached_where_the_spec_says_and_limits_are_in_the_rule() -> None:
+def test_owners_of_jobs_get_the_alert_and_limits_are_in_the_rule() -> None:
     written = (
         "{prometheus: true, alerts: {mail: {to: [ops@example.edu], from: g@example.edu, "
         "server: 's.example.edu:25'}}, waste_alert: {below: 25%, for: 45m, min_usd_per_hour: 20, "
@@ -186,7 +186,7 @@ def test_without_retention_the_role_s_default_holds() -> None:
     assert "prometheus_retention" not in configure.variables
 
 
-def test_the_key_of_the_authority_is_given_to_nobody_and_the_client_s_to_one_pool() -> None:
+def test_the_authority_s_key_goes_to_no_node_and_the_client_s_to_one_pool() -> None:
     cluster = compiled("{prometheus: true, pool: login}")
     secrets = {
         group.name: {

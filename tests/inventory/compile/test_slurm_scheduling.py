@@ -212,7 +212,7 @@ def test_blocks_are_left_to_a_slurm_that_has_them(distribution: str, topology: s
     assert told_to_head["type"] == topology
 
 
-def test_without_somebody_who_makes_nodes_none_may_come() -> None:
+def test_without_a_provider_of_elastic_nodes_there_are_none() -> None:
     variables = answer("")
     assert "slurm_elastic" not in variables
     assert all("state" not in line for line in variables["slurm_nodes"])

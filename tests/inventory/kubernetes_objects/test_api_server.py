@@ -125,23 +125,23 @@ def test_a_member_of_an_account_keeps_its_identity(api: Any) -> None:
     answer = api.apply([made for made in built_in if made["kind"] != "Namespace"])
     assert answer.returncode == 0, answer.stderr
 
-    def asked(*arguments: str, made: Object | None = None) -> Any:
+    def as_member(*arguments: str, made: Object | None = None) -> Any:
         stdin = None if made is None else json.dumps(made)
         return api.kubectl(*MEMBER, *arguments, stdin=stdin, check=False)
 
     until_it_holds = _job({"hostPID": True})
     for _ in range(60):  # policies are read by a watch
-        if asked("create", "--filename=-", "--dry-run=server", made=until_it_holds).returncode:
+        if as_member("create", "--filename=-", "--dry-run=server", made=until_it_holds).returncode:
             break
         time.sleep(1)
-    allowed = asked("create", "--filename=-", made=_job({}))
+    allowed = as_member("create", "--filename=-", made=_job({}))
     assert allowed.returncode == 0, allowed.stderr
     for arguments in FORBIDDEN:
-        done = asked(*arguments)
+        done = as_member(*arguments)
         assert done.returncode != 0, (arguments, done.stdout)
         assert "forbidden" in done.stderr.lower(), (arguments, done.stderr)
     for what, pod in ESCAPES.items():
-        done = asked("create", "--filename=-", made=_job(pod))
+        done = as_member("create", "--filename=-", made=_job(pod))
         assert done.returncode != 0, what
         assert "gcluster-confined-jobs" in done.stderr, (what, done.stderr)
     for _, made in templates_of("campus"):  # Pod Security itself takes their pods
@@ -153,10 +153,10 @@ def test_a_member_of_an_account_keeps_its_identity(api: Any) -> None:
     part = _job({})
     owner = {"kind": "JobSet", "name": "x", "uid": "1", "apiVersion": "jobset.x-k8s.io/v1alpha2"}
     part["metadata"]["ownerReferences"] = [owner | {"controller": True}]
-    assert "gcluster-queues" in asked("create", "--filename=-", made=part).stderr
+    assert "gcluster-queues" in as_member("create", "--filename=-", made=part).stderr
     too_many = _job({"containers": [{"resources": {"limits": {"nvidia.com/gpu": "8"}}}]})
     too_many["spec"]["parallelism"] = 5
-    assert "gcluster-whole-jobs" in asked("create", "--filename=-", made=too_many).stderr
+    assert "gcluster-whole-jobs" in as_member("create", "--filename=-", made=too_many).stderr
     operator = "--as=system:serviceaccount:jobset-system:jobset-controller-manager"
     parts = ("--as-group=system:serviceaccounts:jobset-system", "--as-group=system:masters")
     del part["metadata"]["labels"]
@@ -168,7 +168,7 @@ def test_a_member_of_an_account_keeps_its_identity(api: Any) -> None:
         "metadata": {"name": "mine", "namespace": "nlp"},
         "spec": {"ports": [{"port": 6443}], "externalIPs": ["10.22.0.10"]},
     }
-    assert "gcluster-addresses" in asked("create", "--filename=-", made=service).stderr
+    assert "gcluster-addresses" in as_member("create", "--filename=-", made=service).stderr
 
 
 def test_a_service_of_an_administrator_does_not_wait_for_a_load_balancer_for_ever(

@@ -97,8 +97,8 @@ def test_a_pod_may_request_the_qos_of_its_account() -> None:
 
 
 def test_a_pod_may_not_request_another_qos() -> None:
-    (said,) = refusals("campus", "gcluster-qos", "vision", _pod(priorityClassName="high"))
-    assert said == "priorityClassName of this account: one of low"
+    (messages,) = refusals("campus", "gcluster-qos", "vision", _pod(priorityClassName="high"))
+    assert messages == "priorityClassName of this account: one of low"
 
 
 ESCAPES: dict[str, dict[str, Any]] = {
@@ -174,9 +174,9 @@ def _sidecar() -> dict[str, Any]:
 def _refused_sidecar(made: dict[str, Any], what: str = "pods") -> list[str]:
     requested = made if what == "pods" else {"spec": {"template": made}}
     return [
-        said
+        messages
         for policy in (f"gcluster-confined-{what}", f"gcluster-restricted-{what}")
-        for said in refusals("google", policy, "nlp", requested)
+        for messages in refusals("google", policy, "nlp", requested)
     ]
 
 
@@ -251,20 +251,20 @@ def test_nothing_else_goes_with_tcpxos_daemon(change: Any, what: str) -> None:
     assert _refused_sidecar(made, what) != []
 
 
-def test_nobody_runs_a_command_in_tcpxos_daemon() -> None:
-    def said(container: str) -> list[str]:
+def test_no_user_runs_a_command_in_tcpxos_daemon() -> None:
+    def messages(container: str) -> list[str]:
         requested = {"container": container}
         return refusals("google", "gcluster-daemon-sessions", "nlp", requested)
 
-    assert said("ranks") == []
-    assert said("tcpxo-daemon") == ["no session in tcpxo-daemon"]
+    assert messages("ranks") == []
+    assert messages("tcpxo-daemon") == ["no session in tcpxo-daemon"]
 
 
 @pytest.mark.parametrize("note", ["devices.gke.io/container.x", "devices.nri.io/pod"])
 def test_devices_do_not_come_by_annotations(note: str) -> None:
     pod = {"metadata": {"annotations": {note: "- path: /dev/sda"}}, "spec": {"containers": [{}]}}
-    (said,) = refusals("campus", "gcluster-confined-pods", "nlp", pod)
-    assert said == "no annotations that ask for devices or mounts of the node"
+    (messages,) = refusals("campus", "gcluster-confined-pods", "nlp", pod)
+    assert messages == "no annotations that ask for devices or mounts of the node"
 
 
 def test_a_service_takes_nobodys_address() -> None:
@@ -304,30 +304,30 @@ def test_a_job_without_a_queue_goes_to_the_default_partition() -> None:
 
 
 def test_a_job_may_not_go_to_a_partition_that_is_for_other_accounts() -> None:
-    (said,) = refusals("campus", "gcluster-queues", "physics", _job("train"))
-    assert said == f"label {QUEUE} of this account: one of all"
+    (messages,) = refusals("campus", "gcluster-queues", "physics", _job("train"))
+    assert messages == f"label {QUEUE} of this account: one of all"
     assert refusals("campus", "gcluster-queues", "physics", _job())
 
 
 def test_a_partition_takes_only_its_qualities_of_service() -> None:
     assert refusals("campus", "gcluster-job-limits", "nlp", _job("all", "low", 3600)) == []
-    said = refusals("campus", "gcluster-job-limits", "nlp", _job("all", "high", 3600))
-    assert said == ["partition all takes only: low"]
+    messages = refusals("campus", "gcluster-job-limits", "nlp", _job("all", "high", 3600))
+    assert messages == ["partition all takes only: low"]
 
 
 @pytest.mark.parametrize("seconds", [None, 7 * 86_400 + 1])
 def test_a_job_reports_how_long_it_runs_and_no_longer_than_its_partition(
     seconds: int | None,
 ) -> None:
-    (said,) = refusals("campus", "gcluster-job-limits", "nlp", _job("train", "high", seconds))
-    assert said == (
+    (messages,) = refusals("campus", "gcluster-job-limits", "nlp", _job("train", "high", seconds))
+    assert messages == (
         "set spec.activeDeadlineSeconds: partition train runs jobs for at most 604800 s"
     )
 
 
 def test_the_time_of_a_qos_holds_for_jobs_that_take_it_by_default() -> None:
-    (said,) = refusals("campus", "gcluster-job-limits", "vision", _job("train", None, 86_400))
-    assert said == "set spec.activeDeadlineSeconds: qos low runs jobs for at most 43200 s"
+    (messages,) = refusals("campus", "gcluster-job-limits", "vision", _job("train", None, 86_400))
+    assert messages == "set spec.activeDeadlineSeconds: qos low runs jobs for at most 43200 s"
 
 
 JOBSET = ("system:serviceaccounts", "system:serviceaccounts:jobset-system")
@@ -347,11 +347,11 @@ def test_the_parts_of_a_job_wait_in_no_queue_of_their_own(policy: str) -> None:
     assert refusals("campus", policy, "vision", part, by=collector, was=part) == []
 
 
-def test_nobody_but_its_controller_makes_a_job_a_part_of_another() -> None:
+def test_only_its_controller_makes_a_job_a_part_of_another() -> None:
     whole, part = _job("all"), _part(_job("all"))
     for was in (None, whole):
-        (said,) = refusals("campus", "gcluster-queues", "vision", part, was=was)
-        assert said.startswith("ownerReferences to a JobSet, MPIJob or TrainJob")
+        (messages,) = refusals("campus", "gcluster-queues", "vision", part, was=was)
+        assert messages.startswith("ownerReferences to a JobSet, MPIJob or TrainJob")
 
 
 def _jobset(seconds: int | None, qos: str = "low") -> dict[str, Any]:
@@ -375,12 +375,12 @@ def _mpijob(seconds: int | None, qos: str = "low") -> dict[str, Any]:
     ],
 )
 def test_jobs_of_other_kinds_have_a_time_limit_too(kind: str, make: Any, field: str) -> None:
-    def said(made: dict[str, Any]) -> list[str]:
+    def messages(made: dict[str, Any]) -> list[str]:
         return refusals("campus", "gcluster-job-limits", "vision", made, kind=kind)
 
-    assert said(make(3600)) == []
+    assert messages(make(3600)) == []
     for seconds in (None, 700_000):
-        texts = said(make(seconds))
+        texts = messages(make(seconds))
         assert texts
         assert all(text.startswith(f"set {field}: ") for text in texts)
 
@@ -396,8 +396,8 @@ def test_a_job_that_never_fits_its_accounts_quota_is_refused_as_a_whole() -> Non
         if (quota["metadata"]["namespace"], _name(quota)) == ("nlp", "gpus")
     )
     assert refusals("campus", "gcluster-whole-jobs", "nlp", job(most // 8, 8)) == []
-    (said,) = refusals("campus", "gcluster-whole-jobs", "nlp", job(most // 8 + 1, 8))
-    assert said == f"it asks for more than the quota of this account: {most} nvidia.com/gpu"
+    (messages,) = refusals("campus", "gcluster-whole-jobs", "nlp", job(most // 8 + 1, 8))
+    assert messages == f"it asks for more than the quota of this account: {most} nvidia.com/gpu"
 
 
 def test_without_kueue_a_pod_names_the_nodes_of_a_partition() -> None:
@@ -405,8 +405,8 @@ def test_without_kueue_a_pod_names_the_nodes_of_a_partition() -> None:
     assert refusals("parts", "gcluster-partitions", "guests", _pod(nodeSelector=own)) == []
     other = {"partition.gcluster.local/main": "true"}
     for made in (_pod(), _pod(nodeSelector=other)):
-        said = refusals("parts", "gcluster-partitions", "guests", made)
-        assert said == [
+        messages = refusals("parts", "gcluster-partitions", "guests", made)
+        assert messages == [
             'set one of these to "true" in nodeSelector: partition.gcluster.local/trial'
         ]
 
@@ -435,5 +435,5 @@ def test_near_its_end_a_cluster_takes_what_ends_before(
 ) -> None:
     policy, _ = end_rule(END)
     requested = {"metadata": {"creationTimestamp": made}, "spec": spec}
-    said = _refusals(policy["spec"], requested, "nlp", kind=kind)
-    assert [refused in text for text in said[:1]] == [True] * bool(refused)
+    messages = _refusals(policy["spec"], requested, "nlp", kind=kind)
+    assert [refused in text for text in messages[:1]] == [True] * bool(refused)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.lifecycle.controller import HEAD, DeadShell, LocalShell
+from tests.lifecycle.controller import HEAD, DownShell, LocalShell
 
 from gcluster.inventory.hosts import ClusterInventory, Host
 from gcluster.lifecycle.cluster.cluster import Cluster
@@ -135,7 +135,7 @@ def test_a_plan_for_a_controller_that_is_not_set_up_is_that_for_an_empty_databas
     head: Controller,
 ) -> None:
     spec = cluster_of(_TWO, head.folder).spec
-    assert accounting_plan(spec, seen({}), DeadShell(head.folder), NOW) == head.plan(_TWO)
+    assert accounting_plan(spec, seen({}), DownShell(head.folder), NOW) == head.plan(_TWO)
 
 
 def test_a_database_on_a_host_of_its_own_is_queried_too(head: Controller) -> None:
@@ -172,7 +172,7 @@ def test_accounts_are_unknown_while_the_controller_is_new_and_the_database_is_no
 ) -> None:
     spec = cluster_of(_TWO, head.folder).spec
     observation = seen({}, books={"slurmdbd.configure": "x"})
-    plan = accounting_plan(spec, observation, DeadShell(head.folder), NOW)
+    plan = accounting_plan(spec, observation, DownShell(head.folder), NOW)
     assert plan == AccountingPlan(
         problem="head is not set up, so the database can't be queried through it"
     )
@@ -184,7 +184,7 @@ def test_accounts_are_unknown_while_a_daemon_is_stopped_and_it_is_not_waited_for
 ) -> None:
     spec = cluster_of(_TWO, head.folder).spec
     stamps = CONFIGURED | {"slurmdbd.configure": f"{CHANGED_HERE}unit {unit}: enabled,inactive"}
-    plan = accounting_plan(spec, seen(stamps), DeadShell(head.folder), NOW)
+    plan = accounting_plan(spec, seen(stamps), DownShell(head.folder), NOW)
     assert plan == AccountingPlan(problem=f"{unit} doesn't run on head: up starts it first")
     still = stamps | {"slurmdbd.configure": f"{CHANGED_HERE}unit {unit}: disabled,active"}
     assert accounting_plan(spec, seen(still), head.session, NOW) != plan
@@ -217,7 +217,7 @@ def test_the_second_controller_is_queried_while_the_first_is_off(head: Controlle
 def test_a_controller_that_does_not_answer_is_waited_for_by_the_clock(head: Controller) -> None:
     requested = [0]
 
-    class Slow(DeadShell):
+    class Slow(DownShell):
         def run_many(
             self, hosts: Iterable[Host], command: str, *, timeout_s: float = 60
         ) -> dict[str, Answer]:

@@ -14,7 +14,7 @@ from gcluster.lifecycle.operations.burst.policy import WORDS, Decision
 from gcluster.lifecycle.operations.burst.saved_queue import Tried, read_queue, try_out
 
 
-def _told(decision: Decision) -> dict[str, Any]:
+def _summary(decision: Decision) -> dict[str, Any]:
     """Return a decision without the reasons for a job that stays, which the laws are about."""
     against = {reason.word: reason.text for reason in decision.reasons if not reason.holds}
     if not decision.spills:
@@ -35,7 +35,7 @@ def _all(tried: Tried) -> dict[str, Any]:
     promise = tried.promise
     return {
         "promise": None if promise is None else {"job": promise.job, "at": promise.at},
-        "jobs": {decision.job: _told(decision) for decision in tried.decisions},
+        "jobs": {decision.job: _summary(decision) for decision in tried.decisions},
     }
 
 

@@ -172,7 +172,7 @@ FOUND = Meeting(
 @given(_meetings())
 @example(FOUND)
 @settings(max_examples=60, suppress_health_check=[HealthCheck.filter_too_much])
-def test_a_promise_is_kept_whatever_comes_after_it(meeting: Meeting) -> None:
+def test_an_estimated_start_holds_whatever_comes_after_it(meeting: Meeting) -> None:
     """Every rented node lasts as long as it may, and younger jobs come at every moment."""
     rule, situation, queue, comers = meeting
     done = decide_all(rule, queue, situation)

@@ -182,7 +182,7 @@ def test_a_replay_stays_below_every_ceiling_and_runs_every_job_that_can_run(
 
 
 @given(st.lists(_long, min_size=1, max_size=30).map(sorted), rules(), st.integers(1, 6))
-def test_nobody_leaves_before_having_waited_and_money_pays_for_jobs_and_little_else(
+def test_no_job_spills_before_having_waited_and_costs_are_for_jobs_and_little_else(
     answer: list[_Told], rule: Rule, home: int
 ) -> None:
     scenario = _scenario(answer, home, rule)

@@ -28,7 +28,7 @@ TRACE = """\
 """
 
 
-def _told(error: LifecycleError) -> str:
+def _messages(error: LifecycleError) -> str:
     lines = []
     for diagnostic in error.diagnostics:
         assert diagnostic.code == "GC957"
@@ -44,7 +44,7 @@ def test_a_bad_trace_is_refused_with_the_line_of_each_mistake(
     unpack({"trace.swf": read_cases(CASE_FILE)[case]["trace"]}, tmp_path)
     with pytest.raises(LifecycleError) as refused:
         read_swf(tmp_path / "trace.swf")
-    golden.check_case(CASE_FILE, case, "refused", _told(refused.value))
+    golden.check_case(CASE_FILE, case, "refused", _messages(refused.value))
     assert refused.value.exit_code == Exit.SPEC
 
 
@@ -91,13 +91,13 @@ def test_what_is_no_trace_at_all_is_reported_none(
     path.write_bytes(content)
     with pytest.raises(LifecycleError) as refused:
         read_swf(path)
-    assert said in _told(refused.value)
+    assert said in _messages(refused.value)
 
 
 def test_a_trace_that_is_not_there_is_a_finding(tmp_path: Path) -> None:
     with pytest.raises(LifecycleError) as refused:
         read_swf(tmp_path / "none.swf")
-    assert "No such file" in _told(refused.value)
+    assert "No such file" in _messages(refused.value)
 
 
 def test_the_format_has_18_fields() -> None:

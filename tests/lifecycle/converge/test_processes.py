@@ -78,7 +78,7 @@ def test_what_ansible_started_ends_with_a_run_that_is_killed_outright(tmp_path: 
     folder.mkdir()
     run = subprocess.Popen([sys.executable, "-c", ANSIBLE, str(folder)])
     try:
-        task = _told(folder / "pid", run)
+        task = _pid_in(folder / "pid", run)
         run.kill()
         run.wait()
         assert is_gone(task)
@@ -98,7 +98,7 @@ def _named(path: Path) -> list[int]:
     return found
 
 
-def _told(path: Path, run: subprocess.Popen[bytes]) -> int:
+def _pid_in(path: Path, run: subprocess.Popen[bytes]) -> int:
     """Wait until the task has said who it is."""
     while run.poll() is None:
         if path.exists() and (text := path.read_text().strip()):

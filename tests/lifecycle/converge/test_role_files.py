@@ -17,7 +17,7 @@ from gcluster.lifecycle.nodes.converge.role_files import (
 )
 
 
-def forget() -> None:
+def clear_caches() -> None:
     """Have everything read again."""
     for read in (role_digest, files_of, plugins_of):
         read.cache_clear()
@@ -44,7 +44,7 @@ def role(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         (root / name).write_text(text)
     monkeypatch.setattr(role_files, "collections_path", lambda: tmp_path)
     yield root
-    forget()
+    clear_caches()
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def changed(role: Path) -> Callable[[str], set[str]]:
         before = {phase: role_digest("probe", phase) for phase in ("install", "configure")}
         (role / name).parent.mkdir(parents=True, exist_ok=True)
         (role / name).write_text("other")
-        forget()
+        clear_caches()
         return {phase for phase, was in before.items() if role_digest("probe", phase) != was}
 
     return write

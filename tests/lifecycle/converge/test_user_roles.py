@@ -130,10 +130,10 @@ def galaxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     build = [program, "collection", "build", source, "--output-path", archives]
     subprocess.run(build, check=True, capture_output=True)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    stand_in = tmp_path / "bin/ansible-galaxy"
-    stand_in.parent.mkdir()
+    double = tmp_path / "bin/ansible-galaxy"
+    double.parent.mkdir()
     archive = archives / "acme-hpc-1.4.2.tar.gz"
-    stand_in.write_text(
+    double.write_text(
         f"""#!/bin/sh
 echo called >>{tmp_path}/calls
 for last; do :; done
@@ -141,7 +141,7 @@ for last; do :; done
 exec {program} collection install --offline --no-deps -p "$5" {archive}
 """
     )
-    stand_in.chmod(0o755)
+    double.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(tmp_path / "bin/python"))
     return tmp_path
 

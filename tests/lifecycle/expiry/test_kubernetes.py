@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.lifecycle.controller import HEAD, DeadShell, LocalShell
+from tests.lifecycle.controller import HEAD, DownShell, LocalShell
 from tests.lifecycle.kubernetes.spec import spec_of
 
 from gcluster.inventory.hosts import ClusterInventory, Host
@@ -80,13 +80,13 @@ class Plane:
         stamp = time.time() - age_s
         os.utime(path, (stamp, stamp))
 
-    def ask(self) -> Jobs:
+    def query_jobs(self) -> Jobs:
         """Query as an expiry does."""
         return jobs_on(spec_of(), HOSTS, self.shell, CATALOG)
 
     def idle_min(self) -> float | None:
         """Return for how many whole minutes it reports the cluster as unused."""
-        idle = self.ask().idle_s
+        idle = self.query_jobs().idle_s
         return None if idle is None else round(idle / 60)
 
 
@@ -102,15 +102,15 @@ def test_pods_with_a_node_run_and_others_wait(plane: Plane) -> None:
         POD.format(namespace="physics", node="gpu001", owner="DaemonSet"),
         POD.format(namespace="web", node="gpu002", owner="ReplicaSet"),
     )
-    jobs = plane.ask()
+    jobs = plane.query_jobs()
     assert (jobs.running, jobs.waiting, jobs.idle_s) == (1, 1, None)
     assert jobs.why_not == "1 job runs"
 
 
 @pytest.mark.parametrize("namespace", ["kube-system", "gcluster-system", "kueue-system"])
-def test_what_runs_for_the_cluster_itself_is_nobody_s_job(plane: Plane, namespace: str) -> None:
+def test_what_runs_for_the_cluster_itself_is_no_job(plane: Plane, namespace: str) -> None:
     plane.runs(POD.format(namespace=namespace, node="gpu001", owner="Job"))
-    assert plane.ask().why_not == ""
+    assert plane.query_jobs().why_not == ""
     plane.wrote(line(60), line(5, namespace))
     assert plane.idle_min() == 60
 
@@ -135,7 +135,7 @@ def test_it_is_idle_no_longer_than_can_be_known(plane: Plane) -> None:
 
 def test_without_a_log_idleness_is_unknown_and_jobs_are_not(plane: Plane) -> None:
     (plane.log / "audit.log").unlink()
-    assert plane.ask() == Jobs()
+    assert plane.query_jobs() == Jobs()
 
 
 @pytest.mark.parametrize("text", ["", "2000\n", "2000\n\n\n", "x\n2026-11-22T10:00:00Z\n\n"])
@@ -166,7 +166,7 @@ def test_each_control_plane_has_to_report_that_it_was_requested_nothing(plane: P
 
 def test_an_api_that_is_silent_keeps_the_cluster(plane: Plane) -> None:
     plane.shell.has("kubectl", "echo 'The connection to the server was refused' >&2; exit 1")
-    assert "can't be queried for running jobs" in plane.ask().why_not
+    assert "can't be queried for running jobs" in plane.query_jobs().why_not
 
 
 def test_before_it_expires_jobs_that_reach_beyond_are_refused(plane: Plane) -> None:
@@ -190,7 +190,7 @@ def test_what_was_refused_is_taken_again_once_the_end_is_withdrawn(plane: Plane)
     )
 
 
-def test_nobody_is_reported_where_the_api_is_silent(plane: Plane) -> None:
+def test_where_the_api_does_not_answer_the_announcement_is_an_error(plane: Plane) -> None:
     plane.shell.has("install", "exit 0")
     plane.shell.has("tee", "cat >/dev/null")
     plane.shell.has("chmod", "exit 0")
@@ -203,7 +203,7 @@ def test_nobody_is_reported_where_the_api_is_silent(plane: Plane) -> None:
 def test_simulated_control_planes_run_no_jobs_and_are_reported_nothing(tmp_path: Path) -> None:
     head = msgspec.structs.replace(HEAD, connection="simulated")
     hosts = ClusterInventory(cluster="trial", hosts=(head,))
-    dead = DeadShell(tmp_path)
+    dead = DownShell(tmp_path)
     assert jobs_on(spec_of(), hosts, dead, CATALOG) == Jobs()
     announce(spec_of(), hosts, dead, ANNOUNCED)
     withdraw(spec_of(), hosts, dead)

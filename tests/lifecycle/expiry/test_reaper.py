@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from tests.lifecycle.controller import HEAD, DeadShell, LocalShell
+from tests.lifecycle.controller import HEAD, DownShell, LocalShell
 from tests.lifecycle.kubernetes.spec import TEXT, spec_of
 from tests.lifecycle.sample_cluster import SampleCluster
 
@@ -107,7 +107,7 @@ def test_it_stays_while_it_is_unknown_whether_jobs_run(kept: Kept) -> None:
     assert (looked.state, kept.nodes()) == ("kept", 4)
 
 
-def test_it_stays_while_somebody_works_on_it(kept: Kept) -> None:
+def test_it_stays_while_another_process_works_on_it(kept: Kept) -> None:
     kept.look(9)
     with (
         acquire(kept.sample.open().store, ["lab"], reason="smoke"),
@@ -216,7 +216,7 @@ def test_nothing_is_announced_when_the_notice_can_not_be_written(
         return ClusterInventory(cluster=cluster.name, hosts=(HEAD,))
 
     monkeypatch.setattr(reaper, "existing_hosts", silent_nodes)
-    monkeypatch.setattr(reaper, "SshSession", DeadShell)
+    monkeypatch.setattr(reaper, "SshSession", DownShell)
     with pytest.raises(LifecycleError) as error:
         kept.look(9)
     assert error.value.diagnostics[0].code == "GC1141"
@@ -279,4 +279,4 @@ def test_jobs_are_queried_in_one_exec_of_the_controller(tmp_path: Path) -> None:
 
 
 def test_a_failed_controller_is_reported(tmp_path: Path) -> None:
-    assert "no route" in jobs_on(SLURM, HOSTS, DeadShell(tmp_path), CATALOG).problem
+    assert "no route" in jobs_on(SLURM, HOSTS, DownShell(tmp_path), CATALOG).problem

@@ -22,7 +22,7 @@ class GitServer:
         git("config", "http.receivepack", "true", at=folder / "specs.git")
         self.answers = True
         """False: it says 503, as a server does that is being restarted."""
-        self.asked: list[str] = []
+        self.calls: list[str] = []
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -54,7 +54,7 @@ class GitServer:
 
     def serve(self, request: BaseHTTPRequestHandler) -> None:
         """Hand a request to git http-backend, as RFC 3875 says, and its answer back."""
-        self.asked.append(request.path)
+        self.calls.append(request.path)
         if not self.answers:
             request.send_error(503)
             return

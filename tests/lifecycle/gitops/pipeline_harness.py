@@ -93,7 +93,7 @@ class Repo:
             [*argv, "-c", script], cwd=at, env={**self.doubles.environment, **env},
             capture_output=True, text=True, check=False,
         )  # fmt: skip
-        self.said = done.stdout + done.stderr
+        self.output = done.stdout + done.stderr
         return done.returncode
 
 
@@ -134,7 +134,7 @@ class GitHub:
                 assert "${{" not in step["run"], "expressions in a shell line can be injected into"
                 self.ran.add(step["run"])
                 codes.append(self.repo.sh(["bash", "-e"], step["run"], place, **own))
-                assert "not found" not in self.repo.said
+                assert "not found" not in self.repo.output
             elif step["uses"].startswith("actions/checkout@"):
                 place = self.repo.checkout(place.name)
             elif "upload-artifact" in step["uses"]:

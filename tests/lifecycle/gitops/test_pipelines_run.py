@@ -73,7 +73,7 @@ def test_a_spec_that_came_with_the_plans_is_not_applied(repo: Repo) -> None:
     order = (plans / "order").read_text()
     (plans / "order").write_text(order.replace("specs/aa.yaml", "plans/evil.yaml"))
     assert github.job("apply", "apply") == [0, int(Exit.SPEC)]
-    assert repo.said == "plans/evil.yaml: not among the specs that were merged\n"
+    assert repo.output == "plans/evil.yaml: not among the specs that were merged\n"
     assert repo.nodes() == 0
 
 
@@ -88,7 +88,7 @@ def test_a_spec_is_planned_however_its_version_is_quoted(repo: Repo, written: st
     assert order.read_text().split()[1:] == ["specs/aa.yaml"]
 
 
-def test_on_github_plans_that_nobody_kept_are_recreated(repo: Repo) -> None:
+def test_on_github_plans_that_were_not_kept_are_recreated(repo: Repo) -> None:
     """So it is after a month, and for the pull request of a fork, which is not planned."""
     repo.write("github")
     github = GitHub(repo)
@@ -135,7 +135,7 @@ def test_where_a_cluster_can_not_be_queried_the_watch_fails(repo: Repo) -> None:
     repo.write("github")
     github = GitHub(repo)
     assert github.job("watch", "drift")[-1] == int(Exit.FAILED)
-    assert "GC1102" in repo.said, "it was never applied"
+    assert "GC1102" in repo.output, "it was never applied"
 
 
 def test_a_broken_spec_fails_the_check_and_its_findings_are_there(repo: Repo) -> None:
@@ -156,7 +156,7 @@ def test_a_spec_without_a_state_is_neither_checked_well_nor_planned(repo: Repo) 
     assert written.stateless == ("specs/aa.yaml",)
     assert github.job("plan", "validate") == [0, int(Exit.SPEC)]
     assert github.job("plan", "plan") == [0, int(Exit.SPEC)]
-    assert "GC1131" in repo.said
+    assert "GC1131" in repo.output
 
 
 def test_every_line_of_the_gitlab_pipeline_runs(repo: Repo) -> None:
@@ -177,17 +177,17 @@ def test_every_line_of_the_gitlab_pipeline_runs(repo: Repo) -> None:
         script = "set -e\n" + "\n".join(lines)
         return repo.sh(["sh", "-e"], script, place, **{**env, **more})
 
-    assert run("gcluster validate") == 0, repo.said
-    assert run("gcluster plan") == 0, repo.said
+    assert run("gcluster validate") == 0, repo.output
+    assert run("gcluster plan") == 0, repo.output
     assert repo.doubles.left("comment").startswith("<!-- gcluster:plans -->")
     assert any("--request PUT" in call and "/notes/7" in call for call in repo.doubles.calls)
     with zipfile.ZipFile(repo.doubles.folder / "plans.zip", "w") as archive:
         for path in [place / "comment.md", *(place / "plans").iterdir()]:
             archive.write(path, path.relative_to(place))
     shutil.rmtree(place / "plans")
-    assert run("gcluster approved") == 0, repo.said
+    assert run("gcluster approved") == 0, repo.output
     assert sum(call.startswith("gcluster plan") for call in repo.doubles.calls) == 1
-    assert run("gcluster apply") == 0, repo.said
+    assert run("gcluster apply") == 0, repo.output
     assert repo.nodes() == 3
     assert run("gcluster approved", CI_PIPELINE_SOURCE="web") == 0
     assert sum(call.startswith("gcluster plan") for call in repo.doubles.calls) == 2
@@ -218,9 +218,9 @@ def test_the_logins_of_gitlab_hand_tokens_over_in_files_of_their_own(
         **{name: f"value-of-{name}" for name in variables if name != "GCLUSTER_RIGHT"},
         CI_BUILDS_DIR=str(builds), CI_JOB_ID="1", GCLUSTER_RIGHT=right,
     )  # fmt: skip
-    assert code == 0, repo.said
-    assert f"AWS_ROLE_ARN=value-of-GCLUSTER_AWS_{right.upper()}_ROLE" in repo.said
-    assert f"AZURE_CLIENT_ID=value-of-GCLUSTER_AZURE_{right.upper()}_CLIENT" in repo.said
+    assert code == 0, repo.output
+    assert f"AWS_ROLE_ARN=value-of-GCLUSTER_AWS_{right.upper()}_ROLE" in repo.output
+    assert f"AZURE_CLIENT_ID=value-of-GCLUSTER_AZURE_{right.upper()}_CLIENT" in repo.output
     gcp = yaml.safe_load((builds / ".gcp.json").read_text())
     account = f"value-of-GCLUSTER_GCP_{right.upper()}_ACCOUNT"
     assert f"/{account}:generateAccessToken" in gcp["service_account_impersonation_url"]
@@ -245,5 +245,5 @@ def test_what_flux_runs_runs(repo: Repo) -> None:
         (container,) = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
         (script,) = container["args"]
         script = script.replace("/tmp/specs", str(repo.top.parent / "cloned"))  # noqa: S108  # where the pod has it
-        assert repo.sh(["sh", "-e"], script, repo.top) == 0, repo.said
+        assert repo.sh(["sh", "-e"], script, repo.top) == 0, repo.output
         assert any(call.startswith(f"gcluster {word} specs/aa.yaml") for call in repo.doubles.calls)

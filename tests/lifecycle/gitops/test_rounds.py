@@ -187,9 +187,9 @@ def test_a_repository_that_is_away_changes_nothing_and_is_polled_with_backoff(
     harness.round()
     harness.server.answers = False
     assert harness.round() is Exit.FAILED
-    requested = len(harness.server.asked)
+    requested = len(harness.server.calls)
     assert harness.round() is Exit.FAILED
-    assert len(harness.server.asked) == requested
+    assert len(harness.server.calls) == requested
     assert [each.code for each in harness.record.problem] == ["GC1100"]
     assert (harness.nodes("aa"), harness.phases()) == (3, {"aa": "synced"})
     harness.server.answers = True

@@ -42,7 +42,7 @@ def test_systemd_takes_the_unit(tmp_path: Path) -> None:
     assert about == []
 
 
-def test_the_container_runs_the_command_with_its_options_as_nobody_special() -> None:
+def test_the_container_runs_the_command_with_its_options_without_root() -> None:
     lines = container_file(OPTIONS).splitlines()
     (entry,) = [line for line in lines if line.startswith("ENTRYPOINT ")]
     assert json.loads(entry.removeprefix("ENTRYPOINT ")) == [

@@ -41,7 +41,7 @@ class ApiDouble(Kubectl):
         super().__init__(SshSession(Path(mkdtemp())), [])
         self.objects = dict(objects)
         self.silent = silent
-        self.asked: list[tuple[str, ...]] = []
+        self.calls: list[tuple[str, ...]] = []
         self.given: list[str] = []
 
     def run(self, *arguments: str, stdin: str | None = None, timeout_s: float = 60) -> SshResult:
@@ -49,7 +49,7 @@ class ApiDouble(Kubectl):
         del timeout_s
         if self.silent:
             raise ApiSilent(self.silent)
-        self.asked.append(arguments)
+        self.calls.append(arguments)
         self.given.append(stdin or "")
         if arguments[0] != "get":
             return SshResult(returncode=0, stdout="", stderr="")

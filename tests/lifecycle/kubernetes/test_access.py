@@ -50,7 +50,7 @@ class SignerDouble(Kubectl):
         self.arguments += arguments
         match arguments[:2]:
             case ("config", "view"):
-                return self._said(f"https://head:9 {base64.b64encode(b'authority').decode()}")
+                return self._result(f"https://head:9 {base64.b64encode(b'authority').decode()}")
             case ("create", _):
                 made = json.loads(stdin or "")
                 self.requests[made["metadata"]["name"]] = made
@@ -62,12 +62,12 @@ class SignerDouble(Kubectl):
                 else:
                     made["status"] = {"certificate": self._signed(made["spec"])}
             case ("get", "csr"):
-                return self._said(json.dumps(self.requests[arguments[2]]))
+                return self._result(json.dumps(self.requests[arguments[2]]))
             case ("delete", "csr"):
                 del self.requests[arguments[2]]
-        return self._said("")
+        return self._result("")
 
-    def _said(self, text: str) -> SshResult:
+    def _result(self, text: str) -> SshResult:
         return SshResult(returncode=0, stdout=text, stderr="")
 
     def _signed(self, spec: dict[str, Any]) -> str:
@@ -194,7 +194,7 @@ def test_a_denied_request_leaves_no_file_and_no_object(
 LOGIN = "oidc: {issuer: https://login.example.edu, client_id: kubernetes, scopes: [groups]}"
 
 
-def test_a_login_at_the_identity_provider_has_no_secret_in_its_file_and_asks_for_none(
+def test_a_login_at_the_identity_provider_has_no_secret_in_its_file_and_needs_none(
     signer: SignerDouble, tmp_path: Path
 ) -> None:
     loaded = load_text(SPEC.replace("accounts:", f"{LOGIN}, accounts:"))

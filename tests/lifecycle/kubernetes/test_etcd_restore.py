@@ -6,13 +6,13 @@ The program of role kubernetes runs on each; kubelet, containers and kubectl are
 from __future__ import annotations
 
 import base64
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.free_port import free_port
 from tests.roles.kubernetes_node import a_node
 
 from gcluster.lifecycle.cluster.progress import silent
@@ -36,7 +36,7 @@ class Member:
         """Lay everything down; nothing runs yet."""
         root.mkdir()
         self.name, self.node = name, a_node(root)
-        self.peer, self.client = (f"http://127.0.0.1:{_free_port()}" for _ in range(2))
+        self.peer, self.client = (f"http://127.0.0.1:{free_port()}" for _ in range(2))
         for program in ("etcd", "etcdctl", "etcdutl"):
             (root / program).symlink_to(etcd)
         tool = self.node.write("usr/local/libexec/gcluster/kubernetes-etcd.sh")
@@ -69,7 +69,7 @@ class Member:
             self.running.kill()
             self.running.wait()
 
-    def asked(self, *words: str) -> str:
+    def etcdctl(self, *words: str) -> str:
         """Return what etcdctl says here."""
         command = [str(self.node.root / "etcdctl"), f"--endpoints={self.client}", *words]
         return subprocess.run(command, capture_output=True, text=True, check=False).stdout
@@ -81,19 +81,13 @@ class Member:
         return told
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def _serve(members: list[Member]) -> None:
     together = ",".join(f"{one.name}={one.peer}" for one in members)
     for one in members:
         one.start(together)
     for one in members:
         for _ in range(120):
-            if "true" in one.asked("endpoint", "health", "--write-out=json"):
+            if "true" in one.etcdctl("endpoint", "health", "--write-out=json"):
                 break
             time.sleep(0.5)
         else:
@@ -115,10 +109,10 @@ def test_three_control_planes_are_one_etcd_again_with_what_was_deleted(
     members: list[Member],
 ) -> None:
     first = members[0]
-    first.asked("put", "kept", "word")
+    first.etcdctl("put", "kept", "word")
     archive = base64.b64decode(first.program("save"))
-    revision = first.asked("endpoint", "status", "--write-out=fields")
-    first.asked("del", "kept")
+    revision = first.etcdctl("endpoint", "status", "--write-out=fields")
+    first.etcdctl("del", "kept")
     told = []
     for one in members:
         path = one.node.write("var/lib/gcluster/kubernetes-state.tar.gz")
@@ -126,15 +120,15 @@ def test_three_control_planes_are_one_etcd_again_with_what_was_deleted(
         told.append(one.program("check").strip())
     for one in members:
         one.program("prepare", "restored-1", *told)
-        assert one.asked("get", "kept") == ""  # nothing that runs was touched
+        assert one.etcdctl("get", "kept") == ""  # nothing that runs was touched
     for one in members:
         one.stop()
         one.program("replace")
     _serve(members)
     for one in members:
-        assert one.asked("get", "kept", "--print-value-only").strip() == "word"
-        assert len(one.asked("member", "list").splitlines()) == len(NAMES)
-    after = first.asked("endpoint", "status", "--write-out=fields")
+        assert one.etcdctl("get", "kept", "--print-value-only").strip() == "word"
+        assert len(one.etcdctl("member", "list").splitlines()) == len(NAMES)
+    after = first.etcdctl("endpoint", "status", "--write-out=fields")
     assert _revision(after) > _revision(revision) + 1_000_000  # no watcher misses what comes now
 
 

@@ -68,7 +68,7 @@ def test_add_ons_that_local_nodes_go_without_are_a_note(tmp_path: Path) -> None:
     assert "kueue" in said.summary
 
 
-def test_machines_whose_add_ons_nobody_pinned_are_refused_with_each_add_on(
+def test_machines_with_unpinned_add_ons_are_refused_with_each_add_on(
     root: Path,
 ) -> None:
     cluster = open_cluster(str(root / "examples" / "kubernetes-h200.yaml"))

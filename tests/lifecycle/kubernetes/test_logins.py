@@ -78,7 +78,7 @@ def test_accounts_get_the_logins_that_are_theirs_as_kubelets_read_them(
     login = config["auths"]["registry.example.edu:5000"]
     assert (login["username"], login["password"]) == ("ada", 'pass:"word')
     assert base64.b64decode(login["auth"]).decode() == 'ada:pass:"word'
-    shown = repr((changes, changes.lines, changes.exact, api.asked))
+    shown = repr((changes, changes.lines, changes.exact, api.calls))
     assert "nvapi" not in shown
     assert "word" not in shown.replace("password", "")
 
@@ -103,9 +103,9 @@ def test_a_login_that_the_spec_drops_is_removed(facts: KubernetesFacts, vault: S
     assert (changes.stale, changes.gone) == ({}, (("b", "registry-own"),))
     assert changes.lines == ("remove Secret: b/registry-own",)
     settle_logins(api, vault, less, changes, prune=False)
-    assert not [call for call in api.asked if call[0] == "delete"]
+    assert not [call for call in api.calls if call[0] == "delete"]
     settle_logins(api, vault, less, changes)
-    [call] = [call for call in api.asked if call[0] == "delete"]
+    [call] = [call for call in api.calls if call[0] == "delete"]
     assert call[:4] == ("delete", "secret", "registry-own", "--namespace=b")
 
 

@@ -31,7 +31,7 @@ class Etcd(SshSession):
         """Begin with these members."""
         super().__init__(folder)
         self.members = list(members or IDS)
-        self.asked: list[str] = []
+        self.calls: list[str] = []
         self.refusals: list[str] = []
         self.silent = False
 
@@ -40,7 +40,7 @@ class Etcd(SshSession):
     ) -> Answer:
         """Answer as etcdctl does."""
         del stdin, timeout_s
-        self.asked.append(f"{host.name}: {command}")
+        self.calls.append(f"{host.name}: {command}")
         if self.silent:
             return Unreachable(reason="no route to host")
         program, *words = command.removeprefix("sudo -n ").split()
@@ -90,7 +90,7 @@ def test_those_that_the_spec_has_no_more_leave_by_word_of_one_that_stays(tmp_pat
     etcd = Etcd(tmp_path)
     assert leave(etcd, observed("cp2", gone=["cp1", "cp3"])) == ("cp1", "cp3")
     assert etcd.members == ["cp2"]
-    assert all(line.startswith("cp2: ") for line in etcd.asked)
+    assert all(line.startswith("cp2: ") for line in etcd.calls)
 
 
 @pytest.mark.parametrize("effect", ["replace", "create"])
@@ -104,16 +104,16 @@ def test_a_host_that_was_not_deleted_leaves_when_the_spec_drops_it(tmp_path: Pat
     assert leave(etcd, observed("cp1")) == ("cp2", "cp3")
 
 
-def test_where_all_stay_nobody_is_removed(tmp_path: Path) -> None:
+def test_where_all_stay_no_member_is_removed(tmp_path: Path) -> None:
     etcd = Etcd(tmp_path)
     assert leave(etcd, observed(*IDS)) == ()
-    assert len(etcd.asked) == 1
+    assert len(etcd.calls) == 1
 
 
-def test_the_last_one_has_nobody_to_leave_to(tmp_path: Path) -> None:
+def test_the_last_member_is_not_removed(tmp_path: Path) -> None:
     etcd = Etcd(tmp_path, "cp1")
     assert leave(etcd, observed("cp1", gone=["cp1", "cp2", "cp3"], effect="replace")) == ()
-    assert etcd.asked == []
+    assert etcd.calls == []
 
 
 def test_etcd_is_queried_again_while_it_settles_and_a_removed_member_counts_as_removed(

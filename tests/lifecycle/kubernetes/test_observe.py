@@ -157,9 +157,9 @@ def test_gpus_are_seen_as_resources_and_as_claims() -> None:
 def test_a_template_requests_every_field_of_each_object() -> None:
     double = ApiDouble({"nodes": [READY]})
     see_nodes(double)
-    (asked,) = double.asked
-    assert asked[:2] == ("get", "nodes")
-    assert asked[2].count("\\u001f") == len(look.NODE_FIELDS) - 1
+    (calls,) = double.calls
+    assert calls[:2] == ("get", "nodes")
+    assert calls[2].count("\\u001f") == len(look.NODE_FIELDS) - 1
 
 
 def test_the_reason_is_what_is_between_the_scheduler_s_other_words() -> None:

@@ -65,7 +65,7 @@ class Api:
         (self.folder / "nodes").write_text(json.dumps({"items": answer}))
         (self.folder / "objects").write_text(json.dumps({"items": objects}))
 
-    def asked(self, verb: str) -> list[str]:
+    def kubectl_calls(self, verb: str) -> list[str]:
         """Return kubectl's calls of one kind."""
         lines = (self.folder / "asked").read_text().splitlines()
         return [line for line in lines if line.startswith(verb)]
@@ -102,7 +102,7 @@ def test_objects_are_applied_by_the_server_in_the_order_of_the_tree(
     cluster: Cluster, api: Api
 ) -> None:
     assert settle_objects(cluster, observed(cluster), api.session, silent) == ()
-    (call,) = api.asked("apply")
+    (call,) = api.kubectl_calls("apply")
     assert "--server-side" in call
     assert "--field-manager=gcluster" in call
     kinds = [one["kind"] for one in api.applied()]
@@ -111,7 +111,7 @@ def test_objects_are_applied_by_the_server_in_the_order_of_the_tree(
 
 def test_nodes_get_their_labels_and_those_alike_in_one_call(cluster: Cluster, api: Api) -> None:
     settle_objects(cluster, observed(cluster), api.session, silent)
-    (call,) = api.asked("label")
+    (call,) = api.kubectl_calls("label")
     assert call.startswith("label node --overwrite gpu001 gpu002 ")
     assert "partition.gcluster.local/main=true" in call
 
@@ -120,8 +120,8 @@ def test_what_has_drifted_is_put_back_and_nothing_is_removed(cluster: Cluster, a
     old = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "a", "namespace": "b"}}
     api.has(objects=[old], nodes=["head", "gpu001", "gpu009"])
     assert settle_objects(cluster, observed(cluster), api.session, silent, prune=False) == ()
-    assert len(api.asked("apply")) == len(api.asked("label")) == 1
-    assert api.asked("delete") == []
+    assert len(api.kubectl_calls("apply")) == len(api.kubectl_calls("label")) == 1
+    assert api.kubectl_calls("delete") == []
 
 
 def test_what_is_no_longer_compiled_is_deleted_and_a_node_that_left_is_removed(
@@ -130,7 +130,7 @@ def test_what_is_no_longer_compiled_is_deleted_and_a_node_that_left_is_removed(
     old = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "a", "namespace": "b"}}
     api.has(objects=[old], nodes=["head", "gpu001", "gpu002", "gpu003"])
     settle_objects(cluster, observed(cluster), api.session, silent)
-    assert api.asked("delete") == [
+    assert api.kubectl_calls("delete") == [
         "delete resourcequotas a --namespace=b --ignore-not-found --wait=false",
         "delete node --ignore-not-found --wait=false gpu003",
     ]
@@ -143,7 +143,7 @@ def test_a_namespace_with_work_in_it_is_kept_and_reported(cluster: Cluster, api:
     (said,) = settle_objects(cluster, observed(cluster), api.session, silent)
     assert (said.code, said.is_error) == ("GC1007", False)
     assert "biology is kept: 2 pod, 1 job.batch" in said.summary
-    assert api.asked("delete") == []
+    assert api.kubectl_calls("delete") == []
 
 
 def test_a_namespace_with_an_object_that_its_chart_keeps_is_kept_and_reported(
@@ -160,7 +160,7 @@ def test_a_namespace_with_an_object_that_its_chart_keeps_is_kept_and_reported(
     (said,) = settle_objects(cluster, observed(cluster), api.session, silent)
     assert (said.code, said.is_error) == ("GC1007", False)
     assert "biology is kept: 1 ResourceQuota (its chart keeps it) in it" in said.summary
-    assert api.asked("delete") == []
+    assert api.kubectl_calls("delete") == []
 
 
 def test_what_the_server_refuses_is_reported_with_its_message(cluster: Cluster, api: Api) -> None:
@@ -168,7 +168,7 @@ def test_what_the_server_refuses_is_reported_with_its_message(cluster: Cluster, 
     (said,) = settle_objects(cluster, observed(cluster), api.session, silent)
     assert (said.code, said.is_error) == ("GC1006", True)
     assert "quota is not a number" in said.summary
-    assert api.asked("delete") == []
+    assert api.kubectl_calls("delete") == []
 
 
 def test_pods_of_ours_that_are_late_are_a_warning(cluster: Cluster, api: Api) -> None:
@@ -236,7 +236,7 @@ def test_nodes_that_are_about_to_go_are_drained_when_the_cluster_has_them(
     site = SitePlan(site="here", provider="local", changes=gone)
     leaving = msgspec.structs.replace(observed(cluster), sites=(site,))
     assert drain(leaving, api.session) == ()
-    (call,) = api.asked("drain")
+    (call,) = api.kubectl_calls("drain")
     assert call.startswith("drain gpu001 --ignore-daemonsets")
 
 

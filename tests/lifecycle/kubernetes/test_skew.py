@@ -11,7 +11,7 @@ from gcluster.lifecycle.status.observe import Observation
 from .spec import hosts_of, spec_of
 
 
-def said(*steps: tuple[str, str, str], joined: bool = True) -> list[tuple[str, str]]:
+def findings_of(*steps: tuple[str, str, str], joined: bool = True) -> list[tuple[str, str]]:
     hosts = hosts_of(spec_of())
     stamps = {"head": {"kubernetes.join": "0" * 64}} if joined else {}
     observation = Observation(
@@ -36,20 +36,20 @@ def said(*steps: tuple[str, str, str], joined: bool = True) -> list[tuple[str, s
     ],
 )
 def test_one_minor_at_a_time_and_never_back(before: str, after: str, wrong: str) -> None:
-    found = said(("gpu: kubernetes", before, after))
+    found = findings_of(("gpu: kubernetes", before, after))
     assert [code for code, _ in found] == (["GC1009"] if wrong else [])
     assert all(wrong in summary for _, summary in found)
 
 
 def test_pools_that_take_the_same_step_are_reported_together() -> None:
     step = ("1.34.4", "1.36.0")
-    ((_, summary),) = said(("head: kubernetes", *step), ("gpu: kubernetes", *step))
+    ((_, summary),) = findings_of(("head: kubernetes", *step), ("gpu: kubernetes", *step))
     assert summary.endswith("(pools head, gpu)")
 
 
-def test_other_software_may_do_what_it_likes() -> None:
-    assert said(("gpu: slurm", "25.05", "24.05"), ("gcluster", "0.2.0", "0.1.0")) == []
+def test_other_software_has_no_version_skew() -> None:
+    assert findings_of(("gpu: slurm", "25.05", "24.05"), ("gcluster", "0.2.0", "0.1.0")) == []
 
 
 def test_a_cluster_that_was_taken_down_begins_with_any_version() -> None:
-    assert said(("gpu: kubernetes", "1.35.4", "1.34.4"), joined=False) == []
+    assert findings_of(("gpu: kubernetes", "1.35.4", "1.34.4"), joined=False) == []

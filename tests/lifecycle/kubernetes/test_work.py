@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.lifecycle.controller import HEAD, DeadShell, LocalShell
+from tests.lifecycle.controller import HEAD, DownShell, LocalShell
 
 from gcluster.inventory.hosts import ClusterInventory
 from gcluster.lifecycle.kubernetes.workloads import Work, see_work
@@ -70,7 +70,7 @@ def test_a_plan_is_reported_whose_jobs_it_hits(tmp_path: Path) -> None:
     assert ask_job_impact(spec_of(), shell, HOSTS, {"gpu002"}) == JobImpact(queue=1)
 
 
-class Off(DeadShell):
+class Off(DownShell):
     """The double of a session to a machine that is off, queried alone."""
 
     def run(

@@ -131,9 +131,11 @@ class ClusterDouble:
                 force = ("--force", "--grace-period=0", "--wait=false")
                 self.api.kubectl("delete", "pod", name, where, *force, check=False)
             elif pod["spec"].get("nodeName") and phase == "Pending":
-                self._say(pod, "Running", {"running": {}})
+                self._report(pod, "Running", {"running": {}})
             elif phase == "Running" and name in self._logged:
-                self._say(pod, "Succeeded", {"terminated": {"exitCode": 0, "reason": "Completed"}})
+                self._report(
+                    pod, "Succeeded", {"terminated": {"exitCode": 0, "reason": "Completed"}}
+                )
                 self._logged |= set(self._of_job(name))
 
     def _of_job(self, name: str) -> list[str]:
@@ -141,7 +143,7 @@ class ClusterDouble:
         pods = (pod["metadata"]["name"] for pod in self._items("pods"))
         return [pod for pod in pods if pod.startswith(f"{job}-")]
 
-    def _say(self, pod: dict[str, Any], phase: str, state: dict[str, Any]) -> None:
+    def _report(self, pod: dict[str, Any], phase: str, state: dict[str, Any]) -> None:
         container = {
             "name": pod["spec"]["containers"][0]["name"],
             "image": "double",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import stat
 from pathlib import Path
 
 import pytest
+from tests.shell_double import write_double
 
 from gcluster.lifecycle.cluster.outcome import LifecycleError
 from gcluster.lifecycle.cluster.progress import silent
@@ -28,11 +28,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def kubectl_says(folder: Path, script: str) -> None:
+def write_kubectl(folder: Path, script: str) -> None:
     """Write the double of kubectl."""
     program = folder / "bin/kubectl"
-    program.write_text(f"#!/bin/sh\n{script}\n")
-    program.chmod(stat.S_IRWXU)
+    write_double(program, script)
 
 
 def test_without_a_control_plane_nothing_is_queried(tmp_path: Path) -> None:
@@ -47,19 +46,19 @@ def test_without_kubectl_it_reports_it(folder: Path) -> None:
 
 def test_a_login_that_fails_is_silence_with_its_words(folder: Path) -> None:
     said = "Unable to connect to the server: getting credentials: exec: executable aws not found"
-    kubectl_says(folder, f"echo '{said}' >&2; exit 1")
+    write_kubectl(folder, f"echo '{said}' >&2; exit 1")
     with pytest.raises(ApiSilent, match="executable aws not found"):
         local_kubectl(folder).text("get", "nodes")
 
 
 def test_a_no_of_the_api_is_no_silence(folder: Path) -> None:
-    kubectl_says(folder, "echo 'Error from server (Forbidden): nodes is forbidden' >&2; exit 1")
+    write_kubectl(folder, "echo 'Error from server (Forbidden): nodes is forbidden' >&2; exit 1")
     with pytest.raises(ApiRefused, match="Forbidden"):
         local_kubectl(folder).text("get", "nodes")
 
 
 def test_arguments_and_input_arrive_and_lines_are_passed_on(folder: Path) -> None:
-    kubectl_says(folder, 'echo "$@"; while read -r line; do echo "$line"; done')
+    write_kubectl(folder, 'echo "$@"; while read -r line; do echo "$line"; done')
     reported = local_kubectl(folder).text("apply", "--filename=-", stdin="an object\n")
     assert reported == f"--kubeconfig={folder}/kubeconfig apply --filename=-\nan object\n"
     lines: list[str] = []
@@ -69,13 +68,13 @@ def test_arguments_and_input_arrive_and_lines_are_passed_on(folder: Path) -> Non
 
 
 def test_a_log_without_an_end_is_given_up(folder: Path) -> None:
-    kubectl_says(folder, "exec /bin/sleep 60")
+    write_kubectl(folder, "exec /bin/sleep 60")
     answer = local_kubectl(folder).stream("logs", take=lambda _: None, timeout_s=0.2)
     assert isinstance(answer, Unreachable)
 
 
 def test_down_goes_no_further_where_the_api_is_silent(folder: Path) -> None:
-    kubectl_says(folder, "echo 'Unable to connect to the server: i/o timeout' >&2; exit 1")
+    write_kubectl(folder, "echo 'Unable to connect to the server: i/o timeout' >&2; exit 1")
     for act in (cloud_objects, lambda kubectl: give_back(kubectl, silent)):
         with pytest.raises(LifecycleError) as refused:
             act(local_kubectl(folder))
@@ -86,7 +85,7 @@ def test_down_goes_no_further_where_the_api_is_silent(folder: Path) -> None:
 
 def test_what_a_cloud_keeps_for_objects_is_shown_before_the_prompt(folder: Path) -> None:
     (folder / "objects").write_text(OBJECTS)
-    kubectl_says(folder, f'while read -r line; do echo "$line"; done <{folder}/objects')
+    write_kubectl(folder, f'while read -r line; do echo "$line"; done <{folder}/objects')
     shown = cloud_objects(local_kubectl(folder)).leftovers()
     assert [(one.kind, one.name, one.kept_data) for one in shown] == [
         ("load-balancer", "physics/door", False),

@@ -109,5 +109,5 @@ def test_they_are_drained_before_the_stack_is_applied_and_no_other(
     )
     cluster = cast("Cluster", type("Of", (), {"spec": SPEC})())
     drain_leaving(cluster, seen, SshSession(tmp_path), silent)
-    (call,) = [line for line in kubectl.asked if line.startswith("drain ")]
+    (call,) = [line for line in kubectl.calls if line.startswith("drain ")]
     assert call.startswith("drain ip-1 --ignore-daemonsets")

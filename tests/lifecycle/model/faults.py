@@ -68,7 +68,7 @@ class Process:
         self._world = world
         self._fault = fault
 
-    def alive(self) -> None:
+    def raise_if_killed(self) -> None:
         """Raise Killed where the process is dead: nothing that it does is seen any more."""
         if self.is_dead:
             raise Killed
@@ -95,7 +95,7 @@ class Process:
             raise failure("GC901", "the answer got lost")
 
     def _moment(self) -> Wrong | None:
-        self.alive()
+        self.raise_if_killed()
         self.passed += 1
         fault = self._fault
         if fault is None or fault.at != self.passed:
@@ -107,4 +107,4 @@ class Process:
     def _let_others_work(self) -> None:
         assert self._fault is not None
         self._world.take_over(self, self._fault.then_up)
-        self.alive()
+        self.raise_if_killed()

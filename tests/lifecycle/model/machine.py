@@ -58,7 +58,7 @@ class Runs(RuleBasedStateMachine):
     ) -> None:
         """Draw the site's faults."""
         self.folder = Path(tempfile.mkdtemp(prefix="run-"))
-        weather = SimulatedSite(
+        lab = SimulatedSite(
             latency=Duration(latency) if latency else None,
             max_nodes=room,
             faults=SimulatedFaults(
@@ -71,7 +71,7 @@ class Runs(RuleBasedStateMachine):
                 listing_lag=Duration(lag) if lag else None,
             ),
         )
-        self.world = World(self.folder, weather)
+        self.world = World(self.folder, lab)
         self._processes = as_processes_of(self.world)
         self._processes.__enter__()
         self.counts["runs"] += 1

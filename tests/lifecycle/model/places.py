@@ -50,13 +50,13 @@ class Objects:
     def get(self, key: str) -> bytes | None:
         """Read one."""
         if self._process:
-            self._process.alive()
+            self._process.raise_if_killed()
         return self._objects.get(key)
 
     def list(self, prefix: str, after: str | None = None) -> list[str]:
         """Return the keys below a prefix."""
         if self._process:
-            self._process.alive()
+            self._process.raise_if_killed()
         return sorted(
             key
             for key in self._objects

@@ -53,10 +53,10 @@ class Broken(AssertionError):  # noqa: N818  # reads as the fact that it is
 class World:
     """One cluster's store and site, and all processes that ever worked on it."""
 
-    def __init__(self, folder: Path, weather: SimulatedSite) -> None:
-        """Begin with nothing; `site` has the faults that calls meet."""
+    def __init__(self, folder: Path, lab: SimulatedSite) -> None:
+        """Begin with nothing; `simulated_site` has the faults."""
         self.folder = folder
-        self.weather = weather
+        self.lab = lab
         self.objects: dict[str, bytes] = {}
         self.now = 1_900_000_000.0
         self.calls = counter()
@@ -122,8 +122,8 @@ class World:
 
     def clear_up(self) -> None:
         """Have nothing go wrong from now on; a listing lags as before."""
-        calm = SimulatedFaults(listing_lag=self.weather.faults.listing_lag)
-        self.weather = msgspec.structs.replace(self.weather, faults=calm, max_nodes=None)
+        calm = SimulatedFaults(listing_lag=self.lab.faults.listing_lag)
+        self.lab = msgspec.structs.replace(self.lab, faults=calm, max_nodes=None)
         self.is_fair = True
         # A late elastic node is found by the agent that requests its name, or by `down`; not by up.
         nodes = self.machines.nodes.values()
@@ -207,7 +207,7 @@ class World:
             raise Broken("down ended well, and the ledger doesn't know")
 
     def _is_listed(self, node: Node) -> bool:
-        lag = self.weather.faults.listing_lag
+        lag = self.lab.faults.listing_lag
         return lag is None or node.made + lag.value <= self.now
 
     def _look(self) -> None:
@@ -221,7 +221,7 @@ class World:
     def _run(self, fault: Fault | None, act: Callable[[Process], Exit]) -> Exit | None:
         process = Process(self, len(self.processes) + 1, fault)
         self.processes.append(process)
-        self._free_locks_of_the_dead()
+        self._break_locks_of_killed()
         self._running.append(process)
         self.happened["runs"] += 1
         try:
@@ -276,7 +276,7 @@ class World:
         return self._run(fault, work)
 
     def _open(self, process: Process, text: str) -> Cluster:
-        spec = msgspec.structs.replace(parsed(text), sites={"lab": self.weather})
+        spec = msgspec.structs.replace(parsed(text), sites={"lab": self.lab})
         cluster = Cluster(
             spec=spec, text=text, spec_path=self.folder / "trial.yaml", state_url="file:///nowhere"
         )
@@ -289,7 +289,7 @@ class World:
         self._owners[id(cluster.ledger)] = (cluster.ledger, process)
         return cluster
 
-    def _free_locks_of_the_dead(self) -> None:
+    def _break_locks_of_killed(self) -> None:
         """Do what a person does who knows that a process of another machine is dead."""
         if self._running:
             return

@@ -81,7 +81,7 @@ def test_what_is_no_node_for_jobs_is_refused(word: str, code: str, ends: Exit, s
     assert (caught.value.diagnostics[0].code, caught.value.exit_code) == (code, ends)
 
 
-def test_simulated_nodes_have_nobody_who_drains_them() -> None:
+def test_simulated_nodes_have_no_scheduler_that_drains_them() -> None:
     hosts = tuple(msgspec.structs.replace(h, connection="simulated") for h in HOSTS.hosts)
     with pytest.raises(LifecycleError, match="simulated"):
         chosen(msgspec.structs.replace(HOSTS, hosts=hosts), ["gpu"])
@@ -261,12 +261,12 @@ class Machines(SshSession):
         if name in self.restarted and (since < 30 or name in self.gone):  # a boot takes 30 s
             return Unreachable(reason="no route to host")
         if command == STARTED:
-            return _said(f"{self.restarted.get(name, 0)}\n")
+            return _result(f"{self.restarted.get(name, 0)}\n")
         assert command == FIT
-        return _said("7 of 8 GPUs", 1) if name in self.unfit else _said("fit")
+        return _result("7 of 8 GPUs", 1) if name in self.unfit else _result("fit")
 
 
-def _said(text: str, code: int = 0) -> SshResult:
+def _result(text: str, code: int = 0) -> SshResult:
     return SshResult(returncode=code, stdout=text, stderr="")
 
 

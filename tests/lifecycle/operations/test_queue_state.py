@@ -84,7 +84,7 @@ class Controller(SshSession):
         """Install the double of what dumps and replaces the accounting database."""
         self._program("slurmdbd-restore.py", DATABASE.format(here=self.here, dump=DUMP))
 
-    def asked_of_database(self) -> list[str]:
+    def database_calls(self) -> list[str]:
         """Return its calls."""
         return (self.here / "database").read_text().split()
 
@@ -250,7 +250,7 @@ def test_a_restore_that_fails_leaves_queue_and_accounts_as_they_were(
         restore_queue(cluster, HOSTS, controller, None, discard=True)
     assert controller.held()["job_state"] == "another queue"
     assert controller.log()[-1] == "start slurmctld"
-    assert controller.asked_of_database() == ["undo"]
+    assert controller.database_calls() == ["undo"]
 
 
 def test_accounts_are_saved_and_replaced_with_the_queue(
@@ -262,9 +262,9 @@ def test_accounts_are_saved_and_replaced_with_the_queue(
     controller.has_database()
     saved = save_queue(cluster, HOSTS, controller)
     assert saved.accounts > 0
-    assert controller.asked_of_database() == ["dump", "print"]
+    assert controller.database_calls() == ["dump", "print"]
     assert restore_queue(cluster, HOSTS, controller, None, discard=True).accounts == "restored"
-    assert controller.asked_of_database()[2:] == ["replace", "keep"]
+    assert controller.database_calls()[2:] == ["replace", "keep"]
     doomed = saved_objects(cluster.store)
     assert len([key for key in doomed if "-accounts" in key]) == 1
 

@@ -70,12 +70,12 @@ class Machines(SshSession):
             return Unreachable(reason="no route to host")
         if command == rotation.STAGE:
             self.next[name] = base64.b64decode(stdin or "")
-            return _said(
+            return _result(
                 hashlib.sha256(self.next[name]).hexdigest() + "  /etc/munge/munge.key.next"
             )
         if command == rotation.CHANGE:
             if name in self.refusing:
-                return _said("", 1)
+                return _result("", 1)
             self.old[name], self.key[name] = self.key[name], self.next.pop(name)
         elif command == rotation.BACK:
             self.key[name] = self.old.pop(name, self.key[name])
@@ -84,16 +84,16 @@ class Machines(SshSession):
             self.next.pop(name, None)
             self.old.pop(name, None)
         elif command == rotation.CREDENTIAL:
-            return _said(f"MUNGE:{self.key[name].hex()}")
+            return _result(f"MUNGE:{self.key[name].hex()}")
         elif "SHA256SUMS.hmac" in command:
             self.vouches = base64.b64decode(stdin or "")
         else:
             assert command == rotation.UNDERSTAND
-            return _said("", 0 if stdin == f"MUNGE:{self.key[name].hex()}" else 14)
-        return _said("")
+            return _result("", 0 if stdin == f"MUNGE:{self.key[name].hex()}" else 14)
+        return _result("")
 
 
-def _said(text: str, code: int = 0) -> SshResult:
+def _result(text: str, code: int = 0) -> SshResult:
     said = "unmunge: Error: Invalid credential" if code else ""
     return SshResult(returncode=code, stdout=text, stderr=said)
 
@@ -188,7 +188,7 @@ def test_a_controller_that_keeps_the_old_key_takes_all_back(
     class Stubborn(Machines):
         def run(self, host: Host, command: str, **given: Any) -> Answer:
             if host.name == "head" and command == rotation.CREDENTIAL:
-                return _said("", 1)
+                return _result("", 1)
             return super().run(host, command, **given)
 
     stubborn = Stubborn(machines._sockets.parent)  # noqa: SLF001  # any folder does

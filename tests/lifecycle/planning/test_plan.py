@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import msgspec
-from tests.lifecycle.sample_cluster import METAL, SampleCluster, closed_port
+from tests.free_port import free_port
+from tests.lifecycle.sample_cluster import METAL, SampleCluster
 
 from gcluster.lifecycle.cluster.cluster import open_cluster
 from gcluster.lifecycle.planning.changes import Plan
@@ -32,7 +33,7 @@ def test_the_hosts_of_a_step_are_folded_into_one_line(sample: SampleCluster) -> 
     assert len({c.step for c in lines}) == len(lines)
 
 
-def test_steps_of_nodes_that_are_not_there_disturb_nobody(sample: SampleCluster) -> None:
+def test_steps_of_nodes_that_are_not_there_disturb_no_job(sample: SampleCluster) -> None:
     assert {(c.reason, c.disruption) for c in _plan(sample).steps} == {(NOT_THERE, "none")}
 
 
@@ -86,7 +87,7 @@ def test_simulated_nodes_cost_nothing(sample: SampleCluster) -> None:
 def test_a_host_that_does_not_answer_is_named_and_its_steps_are_not_guessed(
     sample: SampleCluster,
 ) -> None:
-    port = closed_port()
+    port = free_port()
     sample.path.write_text(METAL.format(port=port), encoding="utf-8")
     plan = make_plan(open_cluster(str(sample.path)))
     said = f"port {port}: connection refused: is sshd running?"
@@ -96,5 +97,5 @@ def test_a_host_that_does_not_answer_is_named_and_its_steps_are_not_guessed(
 
 
 def test_the_price_of_machines_without_one_is_unknown_and_not_zero(sample: SampleCluster) -> None:
-    sample.path.write_text(METAL.format(port=closed_port()), encoding="utf-8")
+    sample.path.write_text(METAL.format(port=free_port()), encoding="utf-8")
     assert make_plan(open_cluster(str(sample.path))).usd_per_hour is None

@@ -50,7 +50,7 @@ def test_plan_and_up_are_refused_and_leave_nothing_behind(
     assert tree(sample.path.parent.parent) == before
 
 
-def test_policies_that_are_kept_stop_nobody(sample: SampleCluster) -> None:
+def test_policies_that_hold_stop_nothing(sample: SampleCluster) -> None:
     _policies(sample, most="3")
     assert sample.up().exit_code is Exit.OK
 

@@ -124,7 +124,7 @@ def test_a_step_that_spares_jobs_is_in_place_everywhere(spec: ClusterSpec) -> No
     assert line.disruption == "in-place"
 
 
-def test_looking_disturbs_nobody(spec: ClusterSpec) -> None:
+def test_reading_disturbs_no_job(spec: ClusterSpec) -> None:
     step = msgspec.structs.replace(DRIVER, phase="verify")
     (line,) = lines(spec, step, on=nodes(1), serving=nodes(1))
     assert line.disruption == "none"

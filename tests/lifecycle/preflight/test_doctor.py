@@ -105,7 +105,7 @@ def test_docker_serves_where_podman_is_absent_and_docker_can() -> None:
     assert "podman" in _names(replace(machine, pure_cgroup_v2=False))
 
 
-def test_newer_netavark_wants_nftables_too() -> None:
+def test_newer_netavark_needs_nftables_too() -> None:
     assert _names(replace(_without("nft"), distribution=DEBIAN_13)) == ["nft"]
     assert _names(replace(_without("nft"), distribution=UBUNTU_24)) == []
 

@@ -46,18 +46,18 @@ scheduler: {type: kubernetes}
 """
 
 
-def _said(spec: str) -> list[tuple[str, str, int | None]]:
+def _findings(spec: str) -> list[tuple[str, str, int | None]]:
     loaded = load_text(spec)
     assert loaded.spec is not None, loaded.diagnostics
     return [(d.code, d.summary, d.span and d.span.line) for d in offline_findings(loaded)]
 
 
 def test_nothing_is_reported_about_a_spec_that_is_acted_on_in_full() -> None:
-    assert _said(_SPEC) == []
+    assert _findings(_SPEC) == []
 
 
 def test_what_azure_does_not_make_is_reported_part_by_part_with_its_place() -> None:
-    assert _said(_AZURE) == [
+    assert _findings(_AZURE) == [
         (
             "GC990",
             'pool "head": image "mine" is neither PUBLISHER:OFFER:SKU:VERSION nor an id',
@@ -91,7 +91,7 @@ def test_add_ons_that_was_not_pinned_are_a_warning_for_a_bundle_pins_them() -> N
 
 
 def test_containers_of_this_machine_have_their_own_build_of_kubernetes() -> None:
-    assert _said(_SPEC.replace("{type: slurm}", "{type: kubernetes}")) == []
+    assert _findings(_SPEC.replace("{type: slurm}", "{type: kubernetes}")) == []
 
 
 _UNKEYED = _KUBERNETES.replace("{type: kubernetes}", "{type: slurm}")
@@ -99,9 +99,9 @@ _KEY = f"software: {{sources: {{doca: {{key_fingerprint: {'A' * 40}}}}}}}\n"
 
 
 def test_a_repository_that_up_would_refuse_is_reported_and_the_spec_can_vouch_for_it() -> None:
-    (said,) = _said(_UNKEYED)
+    (said,) = _findings(_UNKEYED)
     assert said[:2] == (
         "GC936",
         'no fingerprint is known of the key of "doca", which pool gpu needs',
     )
-    assert _said(_UNKEYED + _KEY) == []
+    assert _findings(_UNKEYED + _KEY) == []

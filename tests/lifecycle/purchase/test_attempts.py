@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import pytest
 from tests.lifecycle.cloud_double import (
-    EC2_SAID,
+    EC2_MESSAGE,
     NEXT,
     NODES,
     SPOT,
@@ -37,7 +37,7 @@ def test_the_next_option_is_taken_where_the_first_has_none(purchase: PurchaseSce
     assert (later.code, later.summary) == (
         "GC954", f"pool gpu is bought on {NEXT}, not on its first option",
     )  # fmt: skip
-    assert EC2_SAID in later.detail
+    assert EC2_MESSAGE in later.detail
 
 
 def test_nodes_of_two_options_never_share_a_pool(purchase: PurchaseScenario) -> None:
@@ -46,8 +46,8 @@ def test_nodes_of_two_options_never_share_a_pool(purchase: PurchaseScenario) -> 
     assert purchase.cloud.on(NEXT) == NODES
     assert purchase.cloud.on(SPOT) == []
     gpus = [
-        {option for node, option in asked.items() if node in NODES}
-        for asked in purchase.cloud.asked
+        {option for node, option in calls.items() if node in NODES}
+        for calls in purchase.cloud.calls
     ]
     assert gpus == [{SPOT}, {""}, {NEXT}], "what came was taken back before the next option"
 
@@ -65,9 +65,9 @@ def test_a_second_up_changes_nothing_and_does_not_go_back(purchase: PurchaseScen
     purchase.cloud.stock[SPOT] = 0
     purchase.up()
     purchase.cloud.stock.clear()
-    asked, steps = len(purchase.cloud.asked), purchase.steps()
+    calls, steps = len(purchase.cloud.calls), purchase.steps()
     assert not purchase.up().changed
-    assert (len(purchase.cloud.asked), purchase.steps()) == (asked, steps)
+    assert (len(purchase.cloud.calls), purchase.steps()) == (calls, steps)
     assert purchase.cloud.on(NEXT) == NODES
 
 
@@ -111,7 +111,7 @@ def test_where_all_options_end_nothing_is_left_and_each_is_reported_in_the_cloud
     [short] = [d for d in result.diagnostics if d.code == "GC953"]
     assert short.summary.endswith("has gpu[001-002]; none of it is left behind")
     assert short.detail.splitlines() == [
-        f"{option}: refused: {EC2_SAID}" for option in (SPOT, NEXT)
+        f"{option}: refused: {EC2_MESSAGE}" for option in (SPOT, NEXT)
     ]
     assert "gcluster up" in short.hint
 
@@ -210,7 +210,9 @@ def test_the_plan_shows_where_a_pool_is_and_what_comes_after(
     assert [r.state for r in view.purchase_options] == ["after", "stands"]
 
 
-def test_the_plans_money_is_that_of_the_option_that_was_taken(purchase: PurchaseScenario) -> None:
+def test_the_plan_s_costs_are_those_of_the_option_that_was_taken(
+    purchase: PurchaseScenario,
+) -> None:
     purchase.write("{spot_max_usd_per_hour: 20}, on-demand")
     spot = purchase.plan().fallback_lists[1].purchase_options[0].key
     head = 0.8064
@@ -220,11 +222,11 @@ def test_the_plans_money_is_that_of_the_option_that_was_taken(purchase: Purchase
     assert purchase.plan().usd_per_hour == pytest.approx(head + 2 * 55.04)
 
 
-def test_what_is_no_lack_of_capacity_walks_no_fallback_list(
+def test_an_error_other_than_capacity_tries_no_fallback_option(
     purchase: PurchaseScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     purchase.cloud.stock[SPOT] = 0
-    purchase.cloud.says = lambda _: "VcpuLimitExceeded: You have requested more vCPU capacity"
+    purchase.cloud.message_of = lambda _: "VcpuLimitExceeded: You have requested more vCPU capacity"
     original = purchase.cloud.apply
 
     def refuse(context: SiteContext) -> None:
@@ -235,7 +237,7 @@ def test_what_is_no_lack_of_capacity_walks_no_fallback_list(
 
     monkeypatch.setattr(purchase.cloud, "apply", refuse)
     result = purchase.up()
-    assert len(purchase.cloud.asked) == 1
+    assert len(purchase.cloud.calls) == 1
     assert "GC961" in {d.code for d in result.diagnostics}
 
 
@@ -324,4 +326,4 @@ def test_a_pool_that_has_no_such_fallback_list_is_refused_by_name(
         purchase.up(wishes=wishes)
     assert error.value.exit_code is Exit.REFUSED
     assert why in error.value.diagnostics[0].summary
-    assert purchase.cloud.asked == []
+    assert purchase.cloud.calls == []

@@ -63,7 +63,7 @@ def progress_by_pool(draw: st.DrawFn, fallback: PoolFallback) -> PurchaseProgres
     return PurchaseProgress(site="east", held=where)
 
 
-class Story:
+class PurchaseRun:
     """One progress to its end, against a cloud that gives what it is drawn to give."""
 
     def __init__(
@@ -148,7 +148,7 @@ class Story:
 
 
 @st.composite
-def runs(draw: st.DrawFn) -> Story:
+def runs(draw: st.DrawFn) -> PurchaseRun:
     fallback = draw(fallbacks())
     progress = draw(progress_by_pool(fallback))
     answers: dict[tuple[str, str], bool] = {}
@@ -158,7 +158,7 @@ def runs(draw: st.DrawFn) -> Story:
 
     kills = iter(draw(st.lists(st.booleans(), max_size=3)))
     room = draw(st.none() | st.integers(0, 150).map(float))
-    return Story(
+    return PurchaseRun(
         fallback,
         progress,
         headroom=() if room is None else (Headroom(ceiling="budget", usd_per_hour=room),),
@@ -169,32 +169,32 @@ def runs(draw: st.DrawFn) -> Story:
 
 
 @given(runs())
-def test_a_walk_ends_and_queries_each_option_at_most_once(run: Story) -> None:
+def test_a_purchase_ends_and_queries_each_option_at_most_once(run: PurchaseRun) -> None:
     assert len(run.tries) == len(set(run.tries))
     order = [option.key for option in run.fallback.options]
     assert run.tries == sorted(run.tries, key=order.index)
 
 
 @given(runs())
-def test_nodes_of_several_options_share_a_pool_only_where_it_is_allowed(run: Story) -> None:
+def test_nodes_of_several_options_share_a_pool_only_where_it_is_allowed(run: PurchaseRun) -> None:
     if not run.fallback.mixes:
         assert all(len(set(there.values())) <= 1 for there in run.stood)
 
 
 @given(runs())
-def test_half_a_pool_is_left_only_where_a_quorum_accepts_it(run: Story) -> None:
+def test_half_a_pool_is_left_only_where_a_quorum_accepts_it(run: PurchaseRun) -> None:
     new = run.there.keys() - run.before.held.keys()
     if new and not run.progress.paid:
         assert run.fallback.suffices(len(run.there))
 
 
 @given(runs())
-def test_machines_that_stood_before_are_where_they_were(run: Story) -> None:
+def test_machines_that_existed_before_are_where_they_were(run: PurchaseRun) -> None:
     assert run.there.items() >= run.before.held.items()
 
 
 @given(runs())
-def test_what_is_recorded_is_what_is_there(run: Story) -> None:
+def test_what_is_recorded_is_what_is_there(run: PurchaseRun) -> None:
     if not isinstance(run.end, Blocked):
         assert run.progress.held == run.there
         assert not run.progress.loose
@@ -204,7 +204,7 @@ def test_what_is_recorded_is_what_is_there(run: Story) -> None:
 def test_no_machines_exist_above_a_ceiling(data: st.DataObject) -> None:
     fallback = data.draw(fallbacks())
     room = data.draw(st.integers(0, 150).map(float))
-    run = Story(
+    run = PurchaseRun(
         fallback,
         PurchaseProgress(site="east"),
         headroom=(Headroom(ceiling="budget", usd_per_hour=room),),
@@ -220,7 +220,7 @@ def test_no_machines_exist_above_a_ceiling(data: st.DataObject) -> None:
 @given(st.data())
 def test_no_block_is_bought_that_was_not_named(data: st.DataObject) -> None:
     fallback = data.draw(fallbacks())
-    run = Story(
+    run = PurchaseRun(
         fallback,
         PurchaseProgress(site="east"),
         headroom=(),
@@ -234,7 +234,7 @@ def test_no_block_is_bought_that_was_not_named(data: st.DataObject) -> None:
 @given(st.data())
 def test_where_there_is_capacity_the_first_affordable_option_is_taken(data: st.DataObject) -> None:
     fallback = data.draw(fallbacks())
-    run = Story(
+    run = PurchaseRun(
         fallback, PurchaseProgress(site="east"), headroom=(), buys=True, gives=lambda *_: True
     )
     assert isinstance(run.end, Complete)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.lifecycle.controller import HEAD, DeadShell
+from tests.lifecycle.controller import HEAD, DownShell
 
 from gcluster.inventory.hosts import ClusterInventory
 from gcluster.lifecycle.operations.rolling import change
@@ -33,7 +33,7 @@ def test_nodes_come_back_that_a_killed_run_or_a_killed_slurmctld_took_out(
     spec = load_text(SPEC, file="spec.yaml").spec
     assert spec is not None
     inventory = ClusterInventory(cluster="demo", hosts=(HEAD, *nodes))
-    rolling = change.RollingChange(spec, inventory, DeadShell(tmp_path), lambda _: None, why="test")
+    rolling = change.RollingChange(spec, inventory, DownShell(tmp_path), lambda _: None, why="test")
     rolling.give_back({}, unfit={"gpu004"})
     assert scheduler.reasons == {"gpu003": "link 3 is off", "gpu004": "Duplicate jobid"}
     assert rolling.out_of_service({}) == scheduler.reasons

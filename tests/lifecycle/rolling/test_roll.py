@@ -128,7 +128,7 @@ def test_a_scheduler_that_falls_silent_ends_the_change_with_every_node_accounted
     max_failed=st.integers(0, 4),
     requeue=st.booleans(),
 )
-def test_whatever_happens_no_job_is_hurt_and_no_limit_is_broken(  # noqa: PLR0917  # the space
+def test_whatever_happens_no_job_is_ended_and_no_limit_is_exceeded(  # noqa: PLR0917  # the space
     ends: dict[str, float],
     others: set[str],
     ours: set[str],

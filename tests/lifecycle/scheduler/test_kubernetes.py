@@ -34,7 +34,7 @@ def double() -> ApiDouble:
 
 
 def evicted(api: ApiDouble) -> list[str]:
-    paths = [words[1] for words in api.asked if words[0] == "create"]
+    paths = [words[1] for words in api.calls if words[0] == "create"]
     return [path.split("/pods/")[1].removesuffix("/eviction") for path in paths]
 
 
@@ -63,7 +63,7 @@ def test_what_is_given_up_on_a_node_that_is_away_holds_it_no_more() -> None:
 def test_a_drain_writes_the_reason_before_it_cordons_and_moves_what_never_ends() -> None:
     api = double()
     Kubernetes(api).drain(["gpu001"], "NVLink of\nGPU 3")
-    annotated, cordoned, *_ = api.asked
+    annotated, cordoned, *_ = api.calls
     assert annotated[:4] == ("annotate", "nodes", "gpu001", "--overwrite")
     assert annotated[4] == "gcluster.local/drain-reason=NVLink of GPU 3"
     assert cordoned == ("cordon", "gpu001")
@@ -73,8 +73,8 @@ def test_a_drain_writes_the_reason_before_it_cordons_and_moves_what_never_ends()
 def test_a_node_that_is_given_back_takes_pods_and_keeps_no_reason() -> None:
     api = double()
     Kubernetes(api).resume(["gpu002"])
-    assert [words[0] for words in api.asked] == ["uncordon", "annotate"]
-    assert "gcluster.local/drain-reason-" in api.asked[1]
+    assert [words[0] for words in api.calls] == ["uncordon", "annotate"]
+    assert "gcluster.local/drain-reason-" in api.calls[1]
 
 
 def test_only_pods_that_come_again_are_evicted() -> None:
@@ -88,7 +88,7 @@ def test_no_nodes_are_requested_for_nothing() -> None:
     service = Kubernetes(api)
     service.drain([], "x")
     service.resume([])
-    assert api.asked == []
+    assert api.calls == []
 
 
 def test_an_api_that_is_silent_is_a_scheduler_that_is() -> None:

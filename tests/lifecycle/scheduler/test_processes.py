@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from tests.lifecycle.controller import HEAD, DeadShell, LocalShell
+from tests.lifecycle.controller import HEAD, DownShell, LocalShell
 
 from gcluster.lifecycle.scheduler.base import NodeUse, SchedulerSilent
 from gcluster.lifecycle.scheduler.processes import HEAD as NOTICE_HEAD
@@ -68,7 +68,7 @@ def test_a_reason_with_quotes_reaches_the_notice_as_it_is(tmp_path: Path) -> Non
 def test_a_node_without_an_answer_is_silent_or_an_error_where_programs_may_run(
     tmp_path: Path,
 ) -> None:
-    shell = DeadShell(tmp_path)
+    shell = DownShell(tmp_path)
     assert Processes(shell, [HEAD]).nodes([HEAD.name])[HEAD.name].silent
     with pytest.raises(SchedulerSilent):
         Processes(shell, [HEAD], must_answer=True).nodes([HEAD.name])

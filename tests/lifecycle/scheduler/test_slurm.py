@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.lifecycle.controller import HEAD, DeadShell, LocalShell
+from tests.lifecycle.controller import HEAD, DownShell, LocalShell
 
 from gcluster.lifecycle.scheduler.base import NodeUse, SchedulerSilent
 from gcluster.lifecycle.scheduler.slurm import Slurm
@@ -80,7 +80,7 @@ def test_a_slurmctld_that_does_not_answer_is_silence_with_its_last_message(
 
 
 def test_a_controller_that_is_off_is_silence_with_the_reason(tmp_path: Path) -> None:
-    service = Slurm(DeadShell(tmp_path), HEAD)
+    service = Slurm(DownShell(tmp_path), HEAD)
     for call in (lambda: service.nodes(["a"]), lambda: service.requeue(["1"])):
         with pytest.raises(SchedulerSilent, match="no route to host"):
             call()

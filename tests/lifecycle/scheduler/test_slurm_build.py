@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from tests.shell_double import write_double
 
 from gcluster.inventory.compile import CompiledCluster, Group, Step
 from gcluster.inventory.compile.steps import Stage
@@ -93,8 +94,7 @@ class Here:
             "systemctl": "echo inactive; exit 3",
             "systemd-run": 'while [ "${1#/}" = "$1" ]; do shift; done; "$@" 2>/dev/null || :',
         }.items():
-            (folder / "bin" / name).write_text(f"#!/bin/sh\n{script}\n")
-            (folder / "bin" / name).chmod(0o755)
+            write_double(folder / "bin" / name, script)
 
     def sh(self, command: str, content: Iterable[bytes] = ()) -> SshResult:
         """Run a line."""
@@ -213,7 +213,7 @@ def test_a_build_that_fails_is_reported_with_its_step_and_last_lines_and_to_node
 
 def test_a_build_on_a_busy_node_is_waited_for(here: Here) -> None:
     """Its program starts late, and systemd fails to answer once."""
-    running, asked = here.folder / "running", here.folder / "asked"
+    running, calls = here.folder / "running", here.folder / "asked"
     (here.folder / "bin/systemd-run").write_text(
         f"""#!/bin/sh
 while [ "${{1#/}}" = "$1" ]; do shift; done
@@ -223,14 +223,14 @@ touch {running}
     )
     (here.folder / "bin/systemctl").write_text(
         f"""#!/bin/sh
-if [ -e {running} ] && [ ! -e {asked} ]; then touch {asked}; exit 1; fi
+if [ -e {running} ] && [ ! -e {calls} ]; then touch {calls}; exit 1; fi
 if [ -e {running} ]; then echo active; else echo inactive; exit 3; fi
 """
     )
 
     reported = build(here, HEAD)
 
-    assert asked.exists()
+    assert calls.exists()
     assert [each.diagnostic for each in reported if isinstance(each, Finding)] == []
     assert [each.ok for each in reported if isinstance(each, StageFinished)] == [True]
 

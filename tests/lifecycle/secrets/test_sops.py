@@ -12,6 +12,7 @@ import msgspec
 import pyrage
 import pytest
 from tests.lifecycle.leak_search import spellings
+from tests.shell_double import write_double
 
 from gcluster.lifecycle.cluster.outcome import LifecycleError
 from gcluster.lifecycle.secrets import sops
@@ -55,7 +56,7 @@ def _other() -> str:
     return str(pyrage.x25519.Identity.generate().to_public())
 
 
-def _told(vault: SecretVault) -> Diagnostic:
+def _refusal(vault: SecretVault) -> Diagnostic:
     with pytest.raises(LifecycleError) as caught:
         vault.prove()
     return caught.value.diagnostics[0]
@@ -111,7 +112,7 @@ def test_the_environment_adds_no_recipient(
 @pytest.mark.usefixtures("program", "mine")
 def test_wrong_recipients_are_named_before_anything_is_kept(tmp_path: Path) -> None:
     other = _other()
-    reported = _told(_vault(tmp_path, SopsSecrets(age=(other,))))
+    reported = _refusal(_vault(tmp_path, SopsSecrets(age=(other,))))
     assert (reported.code, other in reported.summary) == ("GC1163", True)
     assert "SOPS_AGE_KEY_FILE" in reported.hint
     assert not (tmp_path / "state").exists()
@@ -123,7 +124,7 @@ def test_wrong_recipients_are_named_before_anything_is_kept(tmp_path: Path) -> N
 def test_a_file_that_no_rule_fits_is_reported(mine: str, tmp_path: Path, rules: str) -> None:
     if rules:
         (tmp_path / ".sops.yaml").write_text(rules.replace("{recipient}", mine))
-    reported = _told(_vault(tmp_path, SopsSecrets(file="secrets.yaml")))
+    reported = _refusal(_vault(tmp_path, SopsSecrets(file="secrets.yaml")))
     assert reported.code == "GC1163"
     assert "rule" in reported.summary or "config file" in reported.summary
     assert not (tmp_path / "state").exists()
@@ -152,7 +153,7 @@ def test_a_machine_without_sops_is_reported_which_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    reported = _told(_vault(tmp_path, SopsSecrets(age=(_other(),))))
+    reported = _refusal(_vault(tmp_path, SopsSecrets(age=(_other(),))))
     assert (reported.code, reported.summary) == ("GC1162", "the program sops is not installed")
     assert "3.9.0 or newer" in reported.hint
 
@@ -166,7 +167,7 @@ def test_a_version_that_is_not_usable_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, said: str
 ) -> None:
     _double(tmp_path, monkeypatch, f"echo '{version}'")
-    reported = _told(_vault(tmp_path, SopsSecrets(age=(_other(),))))
+    reported = _refusal(_vault(tmp_path, SopsSecrets(age=(_other(),))))
     assert reported.code == "GC1162"
     assert said in reported.summary
 
@@ -178,7 +179,7 @@ def test_an_answer_with_the_data_key_in_the_clear_is_refused(
     answer = 'printf "{\\"data\\": \\"clear\\"}"'
     clear = f'case "$*" in *--version) echo "sops 3.9.0";; *) {answer};; esac'
     _double(tmp_path, monkeypatch, clear)
-    reported = _told(_vault(tmp_path, SopsSecrets(file="secrets.yaml")))
+    reported = _refusal(_vault(tmp_path, SopsSecrets(file="secrets.yaml")))
     assert (reported.code, "in the clear" in reported.summary) == ("GC1163", True)
 
 
@@ -198,6 +199,5 @@ def _double(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
     """Put a double of sops before all else on the PATH."""
     place = folder / "bin"
     place.mkdir()
-    (place / "sops").write_text(f"#!/bin/sh\n{script}\n")
-    (place / "sops").chmod(0o755)
+    write_double(place / "sops", script)
     monkeypatch.setenv("PATH", f"{place}{os.pathsep}{os.environ['PATH']}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.lifecycle.controller import DeadShell
+from tests.lifecycle.controller import DownShell
 
 from gcluster.inventory.hosts import ClusterInventory, Host, SshTarget
 from gcluster.lifecycle.smoke.certificate import certificate
@@ -69,7 +69,7 @@ def test_a_certificate_names_who_was_left_out_and_calls_no_double_real(
     )  # fmt: skip
     result = SmokeResult(verdict=verdict, log=AllReduceLog(), runs=(), left_out="gpu[005-006]")
     inventory = ClusterInventory(cluster="demo", hosts=hosts("gpu", 6))
-    document = certificate("0" * 64, inventory, result, DeadShell(tmp_path))
+    document = certificate("0" * 64, inventory, result, DownShell(tmp_path))
     assert document["left_out"] == "gpu[005-006]"
     assert (document["gpus"] == "simulated") is simulated
     assert str(document["transport"]).endswith("(simulated)") is simulated

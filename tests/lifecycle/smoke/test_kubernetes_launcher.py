@@ -64,7 +64,7 @@ def recorded() -> str:
 
 
 def removed(cluster: Cluster) -> list[str]:
-    deletes = [words for words in cluster.asked if words[0] == "delete"]
+    deletes = [words for words in cluster.calls if words[0] == "delete"]
     return [word for words in deletes for word in words if word.startswith("--selector")]
 
 
@@ -95,7 +95,7 @@ def test_the_job_owns_its_other_objects_and_all_of_them_are_removed(
     assert isinstance(held, dict)
     assert set(held) == {"key", "authorized_keys", "host_key", "known_hosts"}
     assert "PRIVATE KEY" in held["key"]
-    assert not any("PRIVATE KEY" in word for words in cluster.asked for word in words)
+    assert not any("PRIVATE KEY" in word for words in cluster.calls for word in words)
     term = cluster.made("Job")["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]  # type: ignore[index]  # JSON
     assert json.dumps(term).count("gpu00") == len(NODES)
     assert removed(cluster) == [f"--selector=gcluster.local/allreduce={JOB}"]
@@ -184,7 +184,7 @@ def test_what_a_silent_node_does_not_give_back_is_removed_by_force(
     cluster = Cluster(RUNS, DONE, log=recorded())
     cluster.refused = "timed out waiting for the condition on jobs/x"
     ran(cluster)
-    deletes = [words for words in cluster.asked if words[0] == "delete"]
+    deletes = [words for words in cluster.calls if words[0] == "delete"]
     every = "jobs,services,configmaps,secrets"
     assert [words[1] for words in deletes] == [every, "pods", every]
     assert {"--force", "--grace-period=0", f"--selector=gcluster.local/allreduce={JOB}"} <= {
@@ -235,7 +235,7 @@ def test_an_api_that_is_silent_is_a_failure_and_what_may_be_left_is_reported(
     assert finding.diagnostic.code == "GC1030"
 
 
-def test_idle_nodes_serve_and_have_no_job_and_nobody_s_gpus(facts: KubernetesFacts) -> None:
+def test_idle_nodes_are_ready_and_have_no_job_and_no_gpus_in_use(facts: KubernetesFacts) -> None:
     pods = [
         {"node": "gpu001", "owner": "DaemonSet"},
         {"node": "gpu001", "owner": "ReplicaSet"},
@@ -246,7 +246,7 @@ def test_idle_nodes_serve_and_have_no_job_and_nobody_s_gpus(facts: KubernetesFac
     cluster = ApiDouble({"nodes": nodes, "pods": pods})
     idle, busy = KubernetesLauncher(cluster, facts, silent).idle(compute)
     assert ([one.name for one in idle], busy) == (["gpu001"], ("gpu002",))
-    assert cluster.asked[0][0] == "delete"  # what a killed gate left holds nodes
+    assert cluster.calls[0][0] == "delete"  # what a killed gate left holds nodes
     nodes[0]["cordoned"] = "true"
     held = KubernetesLauncher(ApiDouble({"nodes": nodes, "pods": pods}), facts, silent)
     assert held.idle(compute) == (compute, ())

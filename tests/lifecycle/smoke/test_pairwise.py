@@ -66,7 +66,7 @@ def test_what_joins_two_blocks_is_named_once() -> None:
     assert (fault.kind, len(left & set(fault.nodes))) == ("blocks", 1)
 
 
-def test_two_nodes_alone_blame_none_and_where_all_differ_much_none_stands_out() -> None:
+def test_two_nodes_alone_blame_none_and_where_all_differ_much_none_is_an_outlier() -> None:
     assert slow_parts({("a", "b"): HALF}) == ()
     noisy = {("a", "b"): 1.0, ("c", "d"): 1.4, ("a", "c"): 0.8, ("b", "d"): 1.2}
     assert suspects(noisy) == ()

@@ -29,7 +29,7 @@ class Setup(NamedTuple):
     label: Callable[[int, str], str] = lambda _rank, line: line
     version: str = "2.18"
     nodes: int = 2
-    said: tuple[str, ...] = ()
+    logged: tuple[str, ...] = ()
     inside: str = "P2P/CUMEM"
     tail: str = ""
     floor: float | None = None
@@ -64,7 +64,7 @@ IB = ("NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB [RO]; OOB eth0:10.0.0.1<0>",
 LIBFABRIC = "NET/Libfabric/0/GDRDMA"
 SETUPS = {
     "efa-host": Setup(
-        "g5.8xlarge", "NET/AWS Libfabric/0", "NET/Socket/0", srun, nodes=4, said=EFA, floor=0.9375
+        "g5.8xlarge", "NET/AWS Libfabric/0", "NET/Socket/0", srun, nodes=4, logged=EFA, floor=0.9375
     ),
     "efa-v1": Setup(
         "p4d.24xlarge",
@@ -72,7 +72,7 @@ SETUPS = {
         "NET/Socket/0",
         mpirun,
         "2.11",
-        said=("NET/OFI Selected Provider is efa (found 4 nics)",),
+        logged=("NET/OFI Selected Provider is efa (found 4 nics)",),
         floor=46.875,
     ),  # a table
     "efa-v2": Setup(
@@ -80,18 +80,18 @@ SETUPS = {
         "NET/AWS Libfabric/0/GDRDMA/Shared",
         "NET/Socket/0",
         mpirun,
-        said=EFA,
+        logged=EFA,
         floor=408.0,
     ),  # a table
-    "efa-v3": Setup("p5en.48xlarge", LIBFABRIC, "NET/Socket/0", srun, said=EFA, floor=380.0),
-    "efa-v4": Setup("p6-b200.48xlarge", LIBFABRIC, "NET/Socket/0", said=EFA, floor=240.0),
+    "efa-v3": Setup("p5en.48xlarge", LIBFABRIC, "NET/Socket/0", srun, logged=EFA, floor=380.0),
+    "efa-v4": Setup("p6-b200.48xlarge", LIBFABRIC, "NET/Socket/0", logged=EFA, floor=240.0),
     "ethernet": Setup("dgx-h100", "NET/Socket/0", "NET/IB/0", srun),
     "gib": Setup(
         "a3-ultragpu-8g",
         "NET/gIB/0/GDRDMA",
         "NET/IB/0/GDRDMA",
         kubectl,
-        said=("NET/gIB : Initializing gIB v1.1.0",),
+        logged=("NET/gIB : Initializing gIB v1.1.0",),
         floor=280.0,
     ),  # a table
     "gib-metal": Setup(
@@ -99,7 +99,7 @@ SETUPS = {
         "NET/gIB/0/GDRDMA",
         "NET/IB/0/GDRDMA",
         kubectl,
-        said=("NET/gIB : Initializing gIB v1.1.0",),
+        logged=("NET/gIB : Initializing gIB v1.1.0",),
         floor=280.0,
     ),  # a table
     "gpudirect-tcpx": Setup(
@@ -110,11 +110,11 @@ SETUPS = {
         "NET/FasTrak/0",
         "NET/FastSocket/0",
         kubectl,
-        said=("NET/FasTrak plugin initialized", "Initializing network FasTrak"),
+        logged=("NET/FasTrak plugin initialized", "Initializing network FasTrak"),
         floor=281.25,
     ),  # a table
     "infiniband-hdr": Setup(
-        "dgx-h100", "NET/IBext_v8/0(3)/GDRDMA", "NET/Socket/0", hydra, "2.13", said=IB
+        "dgx-h100", "NET/IBext_v8/0(3)/GDRDMA", "NET/Socket/0", hydra, "2.13", logged=IB
     ),  # a table
     "infiniband-ndr": Setup(
         "Standard_ND96isr_H100_v5",
@@ -122,16 +122,16 @@ SETUPS = {
         "NET/Socket/0",
         srun,
         nodes=4,
-        said=IB,
+        logged=IB,
         floor=320.0,
     ),  # a table
-    "infiniband-xdr": Setup("hgx-b200-8", "NET/IB/0/GDRDMA", "NET/Socket/0", said=IB),
+    "infiniband-xdr": Setup("hgx-b200-8", "NET/IB/0/GDRDMA", "NET/Socket/0", logged=IB),
     "nvlink": Setup("gb200-nvl72", "P2P/MNNVL", "NET/IB/0/GDRDMA", srun, nodes=4),
     "roce": Setup(
         "BM.GPU.H100.8",
         "NET/IB/0/GDRDMA",
         "NET/Socket/0",
-        said=("NET/IB : Using [0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE [RO]; OOB eth0:10.0.0.1<0>",),
+        logged=("NET/IB : Using [0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE [RO]; OOB eth0:10.0.0.1<0>",),
         floor=280.0,
     ),  # a table
     "infiniband-ndr-rccl": Setup(
@@ -140,7 +140,7 @@ SETUPS = {
         "NET/Socket/0",
         srun,
         "rccl",
-        said=IB,
+        logged=IB,
         inside="P2P/IPC",
         tail=" comm 0x7f2e1c000b70 nRanks 16",
         floor=251.2,
@@ -218,7 +218,7 @@ def _facts(setup: Setup, ranks: int, gpus: int, via: str | None) -> Iterator[str
         before = f"gpu{rank // gpus + 1:03d}:{4000 + rank}:{5000 + rank} [{rank % gpus}] NCCL INFO"
         peer, device = (rank + 1) % ranks, rank % gpus
         lines = [f"Using network {setup.via.split('/')[1]}"]
-        lines += setup.said if device == 0 else ()
+        lines += setup.logged if device == 0 else ()
         comm = f"comm 0x55d0{rank:08x} rank {rank}"
         lines.append(
             f"{comm} nRanks {ranks} nNodes {seen_nodes} localRanks {gpus} localRank {device}"

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from tests.e2e.room import podman
 
 from gcluster.inventory.hosts import Host, SshTarget
 from gcluster.lifecycle.cluster import places
@@ -55,14 +56,6 @@ cut -d' ' -f1,2 /etc/ssh/ssh_host_ed25519_key.pub
 def addresses() -> list[str]:
     """Return an address for each of many nodes."""
     return [f"127.0.1.{number}" for number in range(1, MANY + 1)]
-
-
-def podman(*arguments: str, stdin: str = "") -> str:
-    done = subprocess.run(
-        ["podman", *arguments], input=stdin, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
 
 
 def make_key(path: Path) -> Path:
@@ -155,7 +148,7 @@ def host(gate: Gate) -> Host:
     )
 
 
-def ask(host: Host, folder: Path) -> SshResult | Unreachable:
+def run_once(host: Host, folder: Path) -> SshResult | Unreachable:
     """Run a command over a connection of its own."""
     workdir = folder / secrets.token_hex(4)
     workdir.mkdir(mode=0o700)
@@ -175,18 +168,18 @@ def test_a_node_is_reached_through_its_bastion_by_pinned_keys_alone(
 ) -> None:
     with pytest.raises(OSError, match="refused"):
         socket.create_connection((host.address, NODE_PORT), timeout=2)
-    answer = ask(host, tmp_path)
+    answer = run_once(host, tmp_path)
     assert isinstance(answer, SshResult), answer
     assert answer.stdout.split()[-1] == "root"
 
-    unknown = ask(changed(host, bastion_host_keys=()), tmp_path)
+    unknown = run_once(changed(host, bastion_host_keys=()), tmp_path)
     assert isinstance(unknown, Unreachable)
     assert unknown.reason.startswith("its bastion: its host key is unknown")
 
-    swapped = ask(changed(host, bastion_host_keys=host.ssh.host_keys), tmp_path)
+    swapped = run_once(changed(host, bastion_host_keys=host.ssh.host_keys), tmp_path)
     assert isinstance(swapped, Unreachable), "the node's own key doesn't vouch for the bastion"
 
-    refused = ask(changed(host, bastion_key_file=str(gate.node_key)), tmp_path)
+    refused = run_once(changed(host, bastion_key_file=str(gate.node_key)), tmp_path)
     assert isinstance(refused, Unreachable)
     assert "its bastion: login refused for user ops" in refused.reason
 
@@ -194,15 +187,15 @@ def test_a_node_is_reached_through_its_bastion_by_pinned_keys_alone(
 def test_a_bastion_whose_key_changed_is_refused_and_both_keys_are_named(
     gate: Gate, host: Host, tmp_path: Path
 ) -> None:
-    assert isinstance(ask(host, tmp_path), SshResult)
+    assert isinstance(run_once(host, tmp_path), SshResult)
     gate.renew_bastion_key()
-    answer = ask(host, tmp_path)
+    answer = run_once(host, tmp_path)
     assert isinstance(answer, Unreachable)
     assert "its bastion: its host key changed" in answer.reason
     assert fingerprint(host.ssh.bastion_host_keys[0]) in answer.reason
     assert f"{gate.address} port {BASTION_PORT}" in answer.reason
     again = gate.allowed_networks(gate.bastion, "ops", gate.bastion_key)
-    assert isinstance(ask(changed(host, bastion_host_keys=(again,)), tmp_path), SshResult)
+    assert isinstance(run_once(changed(host, bastion_host_keys=(again,)), tmp_path), SshResult)
 
 
 def many(host: Host) -> list[Host]:
@@ -267,10 +260,10 @@ def test_a_program_of_a_cloud_leads_to_a_bastion_that_no_address_reaches(
     nowhere = changed(host, bastion=f"ops@192.0.2.9:{BASTION_PORT}")
     proxy = (sys.executable, "-c", RELAY, gate.address, "%p")
     tunnelled = changed(nowhere, bastion_proxy=proxy)
-    answer = ask(tunnelled, tmp_path)
+    answer = run_once(tunnelled, tmp_path)
     assert isinstance(answer, SshResult), answer
     words = SshSession(tmp_path).argv(tunnelled, ["true"])  # as `gcluster ssh` logs in
     assert subprocess.run(words, stdin=subprocess.DEVNULL, check=False).returncode == 0
-    missing = ask(changed(nowhere, bastion_proxy=("no-such-command", "%p")), tmp_path)
+    missing = run_once(changed(nowhere, bastion_proxy=("no-such-command", "%p")), tmp_path)
     assert isinstance(missing, Unreachable)
     assert missing.reason.startswith("its bastion: ")

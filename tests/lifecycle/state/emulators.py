@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
+from tests.free_port import free_port
 from tests.lifecycle.state.gcs_bridge import bridged
 
 TOOLS = Path(__file__).parents[3] / "tests" / "stores"
@@ -58,7 +59,7 @@ def s3() -> Iterator[tuple[str, str, dict[str, str]]]:
 @contextmanager
 def azure() -> Iterator[tuple[str, str, dict[str, str]]]:
     """Run azurite with a container; yield as `s3`."""
-    port = _free_port()
+    port = free_port()
     program = TOOLS / "node_modules" / ".bin" / "azurite-blob"
     options = ["--inMemoryPersistence", "--silent", "--skipApiVersionCheck"]
     command = [str(program), "--blobHost", "127.0.0.1", "--blobPort", str(port), *options]
@@ -71,7 +72,7 @@ def azure() -> Iterator[tuple[str, str, dict[str, str]]]:
 @contextmanager
 def gcs() -> Iterator[tuple[str, str, dict[str, str]]]:
     """Run fake-gcs-server with a bucket, behind the bridge to its JSON API; yield as `s3`."""
-    port = _free_port()
+    port = free_port()
     program = TOOLS / "bin" / "fake-gcs-server"
     options = ["-scheme", "http", "-host", "127.0.0.1", "-port", str(port), "-backend", "memory"]
     with _running([str(program), *options], port):
@@ -101,12 +102,6 @@ def _running(command: list[str], port: int) -> Iterator[None]:
 def _answers(port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _make_container(port: int, name: str) -> None:

@@ -39,31 +39,31 @@ class _Bridge(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_PUT(self) -> None:
-        bucket, name, _ = self._asked()
+        bucket, name, _ = self._parsed_path()
         data = self.rfile.read(int(self.headers.get("content-length", 0)))
         condition = self.headers.get(_CREATE)
         only = "" if condition is None else f"&ifGenerationMatch={condition}"
         place = f"{self.behind}/upload/storage/v1/b/{bucket}/o?uploadType=media&name={name}{only}"
-        status, body = _ask("POST", place, data)
+        status, body = _request("POST", place, data)
         if status != 200:
             return self._answer(status, body)
         made = json.loads(body)
         return self._answer(200, b"", ETag=made["etag"], **{"x-goog-generation": "1"})
 
     def do_DELETE(self) -> None:
-        bucket, name, _ = self._asked()
-        self._answer(*_ask("DELETE", f"{self.behind}/storage/v1/b/{bucket}/o/{name}"))
+        bucket, name, _ = self._parsed_path()
+        self._answer(*_request("DELETE", f"{self.behind}/storage/v1/b/{bucket}/o/{name}"))
 
     def do_GET(self) -> None:
-        bucket, name, query = self._asked()
+        bucket, name, query = self._parsed_path()
         if not name:
             return self._list(bucket, query)
         place = f"{self.behind}/storage/v1/b/{bucket}/o/{name}"
-        status, body = _ask("GET", place)
+        status, body = _request("GET", place)
         if status != 200:
             return self._answer(status, body)
         facts = json.loads(body)
-        _, body = _ask("GET", f"{place}?alt=media")
+        _, body = _request("GET", f"{place}?alt=media")
         modified = "Sun, 01 Nov 2026 00:00:00 GMT"
         return self._answer(200, body, ETag=facts["etag"], **{"Last-Modified": modified})
 
@@ -72,7 +72,7 @@ class _Bridge(BaseHTTPRequestHandler):
         requested = f"prefix={quote(query.get('prefix', ''), safe='')}&maxResults=1000"
         if token := query.get("continuation-token"):
             requested += f"&pageToken={quote(token, safe='')}"
-        status, body = _ask("GET", f"{self.behind}/storage/v1/b/{bucket}/o?{requested}")
+        status, body = _request("GET", f"{self.behind}/storage/v1/b/{bucket}/o?{requested}")
         if status != 200:
             return self._answer(status, body)
         found = json.loads(body)
@@ -86,7 +86,7 @@ class _Bridge(BaseHTTPRequestHandler):
             rows += f"<NextContinuationToken>{escape(more)}</NextContinuationToken>"
         return self._answer(200, f"<ListBucketResult>{rows}</ListBucketResult>".encode())
 
-    def _asked(self) -> tuple[str, str, dict[str, str]]:
+    def _parsed_path(self) -> tuple[str, str, dict[str, str]]:
         parts = urlsplit(self.path)
         bucket, _, name = unquote(parts.path).lstrip("/").partition("/")
         return bucket, quote(name, safe=""), dict(parse_qsl(parts.query))
@@ -105,7 +105,7 @@ class _Bridge(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-def _ask(method: str, url: str, data: bytes | None = None) -> tuple[int, bytes]:
+def _request(method: str, url: str, data: bytes | None = None) -> tuple[int, bytes]:
     request = urllib.request.Request(url, data=data, method=method)  # noqa: S310 - our own server
     try:
         with urllib.request.urlopen(request) as answer:  # noqa: S310 - our own server

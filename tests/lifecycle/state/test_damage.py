@@ -50,7 +50,7 @@ def _gone(path: Path) -> None:
     path.unlink()
 
 
-WAYS = pytest.mark.parametrize("hurt", [_empty, _cut, _garbage, _other, _gone])
+WAYS = pytest.mark.parametrize("inflict", [_empty, _cut, _garbage, _other, _gone])
 
 
 def _refusal(act: Callable[[], object]) -> LifecycleError:
@@ -74,11 +74,11 @@ def _damaged(sample: SampleCluster) -> list[str]:
     "key",
     ["applied/000001.json", "cluster.json", "format.json", "events/000000000003.json"],
 )
-def test_what_is_hurt_is_named_and_rebuilt_and_nothing_that_runs_is_called_nothing(
-    running: SampleCluster, key: str, hurt: Callable[[Path], None]
+def test_damage_is_named_and_repaired_and_what_runs_is_still_listed(
+    running: SampleCluster, key: str, inflict: Callable[[Path], None]
 ) -> None:
     before = running.open(running=True).id
-    hurt(running.state / key)
+    inflict(running.state / key)
     for act in (running.down, running.up):
         refusal = _refusal(act)
         assert [d.code for d in refusal.diagnostics] == ["GC900"]
@@ -95,12 +95,12 @@ def test_what_is_hurt_is_named_and_rebuilt_and_nothing_that_runs_is_called_nothi
 
 @WAYS
 def test_a_spec_that_was_replaced_since_is_named_too_and_given_up_without_a_second_message(
-    running: SampleCluster, hurt: Callable[[Path], None]
+    running: SampleCluster, inflict: Callable[[Path], None]
 ) -> None:
     running.write(count=5)
     running.up()
     key = "applied/000001.json"
-    hurt(running.state / key)
+    inflict(running.state / key)
     (found,) = check_state(StateStore.open(f"file://{running.state}")).damage
     assert (found.key, found.remedy) == (key, "accepted")
     assert found.then == "nothing: another was applied since"
@@ -108,7 +108,7 @@ def test_a_spec_that_was_replaced_since_is_named_too_and_given_up_without_a_seco
     repaired = _repair(running)
     assert (repaired.left, list(repaired.done)) == ((), [key])
     assert _damaged(running) == []
-    hurt(running.state / "applied/000002.json")
+    inflict(running.state / "applied/000002.json")
     assert _damaged(running) == ["applied/000002.json"]
 
 
@@ -181,12 +181,12 @@ def test_a_damaged_lock_is_held_by_an_unknown_holder_until_it_is_unlocked(
 
 
 @WAYS
-def test_the_end_of_a_lock_that_is_hurt_gives_nobody_the_same_number_again(
-    running: SampleCluster, hurt: Callable[[Path], None]
+def test_the_end_of_a_damaged_lock_never_gives_the_same_number_again(
+    running: SampleCluster, inflict: Callable[[Path], None]
 ) -> None:
     url = f"file://{running.state}"
     epoch = lock_state(StateStore.open(url), "lab").epoch
-    hurt(running.state / f"lock/lab/{epoch:06d}")
+    inflict(running.state / f"lock/lab/{epoch:06d}")
     assert lock_state(StateStore.open(url), "lab").epoch == epoch
     _repair(running)
     assert _damaged(running) == []
@@ -208,7 +208,7 @@ def test_locks_that_are_gone_are_named_and_their_numbers_are_not_given_again(
     assert running.down().removed == {"node": NODES}
 
 
-def test_a_secret_that_is_hurt_is_given_up_only_by_name(running: SampleCluster) -> None:
+def test_a_damaged_secret_is_given_up_only_by_name(running: SampleCluster) -> None:
     key = "secrets/munge/000001.000001.json"
     _garbage(running.state / key)
     repaired = _repair(running)

@@ -104,11 +104,11 @@ class Cluster(SshSession):
         """Take node -> case."""
         super().__init__(folder)
         self.cases = cases
-        self.asked: list[tuple[str, str | None]] = []
+        self.calls: list[tuple[str, str | None]] = []
 
     def run(self, host: Any, command: str, *, stdin: str | None = None, **_: Any) -> Answer:
         """Answer for one machine."""
-        self.asked.append((host.name, stdin))
+        self.calls.append((host.name, stdin))
         assert "MUNGE:" not in command
         text = "MUNGE:AwQFAA:\n" if host.name == "head" else ""
         if host.name in self.cases:
@@ -130,7 +130,7 @@ def _look(session: Cluster, unreachable: dict[str, str], **states: str) -> tuple
 def test_nothing_is_queried_while_all_is_well(tmp_path: Path) -> None:
     session = Cluster(tmp_path)
     assert _look(session, {}, gpu001="idle", gpu002="mixed") == ()
-    assert session.asked == []
+    assert session.calls == []
 
 
 def test_only_unfit_nodes_are_queried_with_a_credential_on_standard_input(tmp_path: Path) -> None:
@@ -139,4 +139,4 @@ def test_only_unfit_nodes_are_queried_with_a_credential_on_standard_input(tmp_pa
         session, {"gpu003": "no route to host"}, gpu001="idle", gpu002="down*", gpu003="down*"
     )
     assert [cause.kind for cause in causes] == ["munge-key", "node-dead"]
-    assert session.asked == [("head", None), ("gpu002", "MUNGE:AwQFAA:\n")]
+    assert session.calls == [("head", None), ("gpu002", "MUNGE:AwQFAA:\n")]

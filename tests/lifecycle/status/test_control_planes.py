@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.lifecycle.controller import HEAD, DeadShell, LocalShell
+from tests.lifecycle.controller import HEAD, DownShell, LocalShell
 
 from gcluster.lifecycle.status.control_planes import (
     Keeping,
@@ -108,7 +108,7 @@ def test_every_control_plane_is_queried_by_one_exec(tmp_path: Path) -> None:
 
 
 def test_one_that_is_off_reports_nothing_here(tmp_path: Path) -> None:
-    assert watch_control_planes("demo", DeadShell(tmp_path), [HEAD]) == Watched()
+    assert watch_control_planes("demo", DownShell(tmp_path), [HEAD]) == Watched()
 
 
 def test_an_answer_that_was_cut_short_counts_as_none() -> None:

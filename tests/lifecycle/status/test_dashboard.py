@@ -1,4 +1,4 @@
-"""The page's server: who may ask it, what for, and what names of jobs do to it (nothing)."""
+"""The page's server: who may query it, what for, and what names of jobs do to it (nothing)."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ NODES = 40
 
 
 class Recorded:
-    """A double of Prometheus that keeps what it was asked."""
+    """A double of Prometheus that keeps its queries."""
 
     def __init__(self) -> None:
         """Answer as a cluster of 40 nodes."""
         self.answer = simulated(NODES)
-        self.asked: list[str] = []
+        self.queries: list[str] = []
 
     def __call__(self, questions: Sequence[Question]) -> list[Any]:
         """Answer questions."""
-        self.asked += [parameters["query"] for _, parameters in questions]
+        self.queries += [parameters["query"] for _, parameters in questions]
         return self.answer(questions)
 
 
 @pytest.fixture
-def asked() -> Recorded:
+def prometheus() -> Recorded:
     return Recorded()
 
 
 @pytest.fixture
-def server(asked: Recorded) -> Iterator[DashboardServer]:
-    made = DashboardServer(Answers("lab", asked))
+def server(prometheus: Recorded) -> Iterator[DashboardServer]:
+    made = DashboardServer(Answers("lab", prometheus))
     threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
     yield made
     made.shutdown()
@@ -53,7 +53,7 @@ def server(asked: Recorded) -> Iterator[DashboardServer]:
 def get(
     server: DashboardServer, path: str, host: str = "127.0.0.1", method: str = "GET"
 ) -> tuple[int, bytes, dict[str, str]]:
-    """Ask for a path below the token; one that begins with / is asked as it is."""
+    """Request a path below the token; one that begins with / is requested as it is."""
     connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=10)
     full = path if path.startswith("/") else f"/{server.token}/{path}"
     connection.request(method, full, headers={"Host": host})
@@ -65,23 +65,23 @@ def test_it_listens_on_the_loopback_address_alone(server: DashboardServer) -> No
     assert server.server_address[0] == "127.0.0.1"
 
 
-def test_who_lacks_the_token_gets_nothing(server: DashboardServer, asked: Recorded) -> None:
+def test_who_lacks_the_token_gets_nothing(server: DashboardServer, prometheus: Recorded) -> None:
     wrong = server.token[:-1] + ("A" if server.token[-1] != "A" else "B")
     for path in ("/", "/index.html", "/api/now", f"/{wrong}/api/now"):
         status, content, _ = get(server, path)
         assert (status, b"lab" in content) == (404, False), path
-    assert asked.asked == []
+    assert prometheus.queries == []
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example:80", "[::1", "", "lab"])
 def test_a_name_that_leads_here_from_elsewhere_is_refused(
-    server: DashboardServer, asked: Recorded, host: str
+    server: DashboardServer, prometheus: Recorded, host: str
 ) -> None:
     status, content, _ = get(server, "api/now", host=host)
 
     assert status == 421
     assert b"127.0.0.1" in content
-    assert asked.asked == []
+    assert prometheus.queries == []
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost:8080", "LOCALHOST"])
@@ -133,36 +133,36 @@ def test_files_are_those_of_the_page_and_paths_lead_nowhere_else(
     ],
 )
 def test_what_isn_t_known_never_becomes_a_query(
-    server: DashboardServer, asked: Recorded, query: str
+    server: DashboardServer, prometheus: Recorded, query: str
 ) -> None:
     status, _, _ = get(server, f"api/board?{query}")
 
     assert status == 404
-    assert not any("nosuch" in each or "or up" in each for each in asked.asked)
+    assert not any("nosuch" in each or "or up" in each for each in prometheus.queries)
 
 
-def test_a_board_asks_the_queries_of_the_table_and_no_others(
-    server: DashboardServer, asked: Recorded
+def test_a_board_sends_the_queries_of_the_table_and_no_others(
+    server: DashboardServer, prometheus: Recorded
 ) -> None:
     for board in boards().values():
         of = {"job": "1001", "node": "gpu0001", "pool": "gpu"}.get(board.variable or "", "")
-        asked.asked.clear()
+        prometheus.queries.clear()
         status, content, _ = get(server, f"api/board?name={board.name}&of={of}")
         table = [query for panel in board.panels for query in panel.queries.values()]
 
         assert status == 200
-        assert {q.replace(f"${board.variable}", of) for q in table} <= set(asked.asked)
+        assert {q.replace(f"${board.variable}", of) for q in table} <= set(prometheus.queries)
         assert [c["title"] for c in json.loads(content)["charts"]] == [
             p.title for p in board.panels
         ]
 
 
-def test_many_pages_are_one_question(server: DashboardServer, asked: Recorded) -> None:
+def test_many_pages_are_one_question(server: DashboardServer, prometheus: Recorded) -> None:
     first = get(server, "api/now")[1]
-    count = len(asked.asked)
+    count = len(prometheus.queries)
 
     assert [get(server, "api/now")[1] for _ in range(5)] == [first] * 5
-    assert len(asked.asked) == count
+    assert len(prometheus.queries) == count
 
 
 def test_the_answer_has_jobs_nodes_and_alerts_as_they_are_named(server: DashboardServer) -> None:
@@ -176,11 +176,13 @@ def test_the_answer_has_jobs_nodes_and_alerts_as_they_are_named(server: Dashboar
     assert found["silent"] == ["gpu0000"]
 
 
-def test_a_prometheus_that_stops_is_said_in_words(server: DashboardServer, asked: Recorded) -> None:
+def test_a_prometheus_that_stops_has_a_message(
+    server: DashboardServer, prometheus: Recorded
+) -> None:
     def silent(_: Sequence[Question]) -> list[Any]:
         raise failure("GC1198", "Prometheus on head01 doesn't answer", hint="systemctl status it")
 
-    asked.answer = silent
+    prometheus.answer = silent
     status, content, _ = get(server, "api/now")
 
     assert status == 502
@@ -190,8 +192,8 @@ def test_a_prometheus_that_stops_is_said_in_words(server: DashboardServer, asked
     }
 
 
-def test_a_job_s_number_is_digits(asked: Recorded) -> None:
-    answers = Answers("lab", asked)
+def test_a_job_s_number_is_digits(prometheus: Recorded) -> None:
+    answers = Answers("lab", prometheus)
     for wrong in ("7\n", "7 or 1", "\u0667", "1" * 13, "-1"):
         with pytest.raises(UnknownError):
             answers.board("job", "6", wrong)

@@ -7,7 +7,8 @@ from types import SimpleNamespace
 
 import msgspec
 import pytest
-from tests.lifecycle.sample_cluster import METAL, SampleCluster, closed_port, tree
+from tests.free_port import free_port
+from tests.lifecycle.sample_cluster import METAL, SampleCluster, tree
 
 from gcluster.inventory.compile import compile_cluster
 from gcluster.lifecycle.cluster.cluster import CERTIFICATE_KEY, Cluster, open_cluster
@@ -62,7 +63,7 @@ def test_a_cluster_that_never_came_up_has_no_nodes_and_gets_no_state(sample: Sam
     assert list(sample.path.parent.iterdir()) == [sample.path]
 
 
-def test_simulated_nodes_have_no_scheduler_and_no_gate_to_speak_of(sample: SampleCluster) -> None:
+def test_simulated_nodes_have_no_scheduler_and_no_gate(sample: SampleCluster) -> None:
     sample.up()
     status = read_status(sample.open(running=True))
     assert {c.name for c in status.conditions} == {"NodesReady", "Converged"}
@@ -141,7 +142,7 @@ class Metal:
 
     def __init__(self, sample: SampleCluster, monkeypatch: pytest.MonkeyPatch) -> None:
         """Describe the cluster; by default both hosts answer and carry every stamp."""
-        sample.path.write_text(METAL.format(port=closed_port()), encoding="utf-8")
+        sample.path.write_text(METAL.format(port=free_port()), encoding="utf-8")
         self.cluster: Cluster = open_cluster(str(sample.path))
         self.view = SchedulerView(states={"gpu001": "idle"})
         self.silent: dict[str, str] = {}
@@ -201,7 +202,7 @@ def test_a_host_that_does_not_answer_is_named_with_the_nearest_cause(metal: Meta
     status = metal.status()
     assert _node(status, "gpu001").reason == "no route to host"
     converged = _condition(status, "Converged")
-    assert (converged.status, converged.reason) == ("unknown", "gpu001 can't be asked")
+    assert (converged.status, converged.reason) == ("unknown", "gpu001 can't be queried")
 
 
 def test_a_scheduler_that_is_down_blames_no_node(metal: Metal) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from tests.golden_files import CASES, read_cases, unpack
-from tests.lifecycle.controller import HEAD, DeadShell, LocalShell
+from tests.lifecycle.controller import HEAD, DownShell, LocalShell
 
 from gcluster.lifecycle.status.slurm import SchedulerView, ask_controller
 
@@ -53,7 +53,7 @@ def test_a_scheduler_that_fails_without_output_is_named_with_its_exit_status(
 
 
 def test_a_controller_that_is_off_is_named_with_the_reason(tmp_path: Path) -> None:
-    view = ask_controller(DeadShell(tmp_path), HEAD)
+    view = ask_controller(DownShell(tmp_path), HEAD)
     assert view.problem == "controller head: no route to host"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.lifecycle.controller import HEAD, DeadShell, LocalShell
+from tests.lifecycle.controller import HEAD, DownShell, LocalShell
 
 from gcluster.lifecycle.status.conditions import PartitionQueue, QuotaUse, WaitingFor
 from gcluster.lifecycle.status.slurm import queue_of, quotas_of, report_of, tasks_of
@@ -128,6 +128,6 @@ def test_a_failed_slurmctld_leaves_the_controller_s_own_message(shell: LocalShel
 
 
 def test_a_controller_that_is_off_reports_nothing(tmp_path: Path) -> None:
-    report = report_of(DeadShell(tmp_path), HEAD)
+    report = report_of(DownShell(tmp_path), HEAD)
     assert report.view.problem == "controller head: no route to host"
     assert report.facts is None

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.free_port import free_port
 
 from gcluster.ansible_collections.gcluster.cluster.plugins.modules.web_config import crypt
 from gcluster.inventory.compile.system.monitoring import SERVER_SECRET
@@ -167,9 +167,7 @@ class Server:
         (folder / "samples").write_text(openmetrics(self.end))
         store = ["tsdb", "create-blocks-from", "openmetrics", "-q", "samples", "data"]
         subprocess.run([program("promtool"), *store], cwd=folder, check=True)
-        with socket.socket() as found:
-            found.bind(("127.0.0.1", 0))
-            self.port = found.getsockname()[1]
+        self.port = free_port()
 
     def start(self) -> subprocess.Popen[bytes]:
         """Start it; it may not answer yet."""
@@ -188,7 +186,7 @@ class Server:
                 stderr=log,
             )
 
-    def ask(self) -> Asking:
+    def client(self) -> Asking:
         """Return how to query it."""
         return asking(Local(), HEAD, str(self.folder), self.port)  # type: ignore[arg-type]
 
@@ -206,7 +204,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     try:
         for _ in range(100):
             try:
-                made.ask()([("query", {"query": "1"})])
+                made.client()([("query", {"query": "1"})])
             except LifecycleError:
                 assert process.poll() is None, (made.folder / "log").read_text()
                 time.sleep(0.2)
@@ -218,8 +216,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         process.wait()
 
 
-def test_top_has_jobs_by_waste_and_says_what_isnt_measured(server: Server) -> None:
-    now = read_now("lab", server.ask(), server.end)
+def test_top_has_jobs_by_waste_and_lists_what_isnt_measured(server: Server) -> None:
+    now = read_now("lab", server.client(), server.end)
 
     assert [job.job for job in now.jobs] == ["8", "7", "9"]
     eight, seven, nine = now.jobs
@@ -239,7 +237,7 @@ def test_a_report_s_hours_and_dollars_are_those_of_the_calculation_by_hand(serve
     ended = {"nlp": Ended(6, 2)}
     report = read_report(
         "lab",
-        server.ask(),
+        server.client(),
         since=server.end - 2 * 3600,
         until=server.end,
         goodput=ended,
@@ -274,27 +272,27 @@ def test_a_report_s_hours_and_dollars_are_those_of_the_calculation_by_hand(serve
     assert "badly packed, on 2 nodes more than their GPUs fill: job 7" in report.notes
 
 
-def test_of_a_time_without_metrics_nothing_is_said_to_be_0(server: Server) -> None:
+def test_a_time_without_metrics_is_unknown_and_not_0(server: Server) -> None:
     before = server.end - 30 * 86400
-    report = read_report("lab", server.ask(), since=before - 3600, until=before)
+    report = read_report("lab", server.client(), since=before - 3600, until=before)
 
     assert (report.accounts, report.pools, report.measured_s) == ((), (), 0)
     assert report.notes == ("Prometheus has no metrics of that time",)
 
 
-def test_a_wrong_password_a_stopped_server_and_a_wrong_query_are_said_in_words(
+def test_a_wrong_password_a_stopped_server_and_a_wrong_query_have_each_a_message(
     server: Server, tmp_path: Path
 ) -> None:
     shutil.copy(server.folder / "ca.pem", tmp_path)
     (tmp_path / "password").write_text("wrong")
     words: dict[str, Any] = {}
-    for what, ask, query in (
+    for what, client, query in (
         ("password", asking(Local(), HEAD, str(tmp_path), server.port), "1"),  # type: ignore[arg-type]
         ("stopped", asking(Local(), HEAD, str(server.folder), 1), "1"),  # type: ignore[arg-type]
-        ("query", server.ask(), "sum("),
+        ("query", server.client(), "sum("),
     ):
         with pytest.raises(LifecycleError) as raised:
-            instant(ask, {"it": query}, server.end)
+            instant(client, {"it": query}, server.end)
         words[what] = raised.value.diagnostics[0]
 
     assert {each.code for each in words.values()} == {"GC1198"}

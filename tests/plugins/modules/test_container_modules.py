@@ -14,22 +14,22 @@ from recorded_machine import Machine
 
 IMAGE = "us-docker.pkg.dev/gce-ai-infra/gpudirect-tcpxo/tcpgpudmarxd-dev@sha256:"
 DIGEST = "8d9e10fd589a34ab8a0aa64f7e70ad075c8f1c69bea176350f8d211367697e3d"
-Asked: TypeAlias = tuple[str, dict[str, Any]]
+Requested: TypeAlias = tuple[str, dict[str, Any]]
 
-TOOLKIT: Asked = (
+TOOLKIT: Requested = (
     "container_toolkit",
     {"vendor": "nvidia", "version": "1.19.1", "gpus": 8, "docker": True, "units": []},
 )
-AMD: Asked = (
+AMD: Requested = (
     "container_toolkit",
     {"vendor": "amd", "version": "1.2.0", "gpus": 8, "docker": True, "units": []},
 )
-EFA: Asked = ("efa", {"version": "1.51.0", "interfaces": 32})
-TCPXO: Asked = (
+EFA: Requested = ("efa", {"version": "1.51.0", "interfaces": 32})
+TCPXO: Requested = (
     "gpudirect_tcpx",
     {"kind": "tcpxo", "daemon": IMAGE + DIGEST, "plugin": "p@sha256:1", "nics": 8, "topology": ""},
 )
-ENROOT: Asked = (
+ENROOT: Requested = (
     "enroot",
     {"version": "3.5.0", "runs_containers": True, "data": "/nowhere/enroot"},
 )
@@ -75,26 +75,26 @@ def node(machine: Machine) -> Machine:
     return machine
 
 
-def verified(node: Machine, role: str, case: str, asked: Asked) -> dict[str, Any]:
+def verified(node: Machine, role: str, case: str, requested: Requested) -> dict[str, Any]:
     """Return how verification ends where a case's recordings answer."""
     node.play(role, case)
-    module, arguments = asked
+    module, arguments = requested
     return node.call(module, arguments | {"state": "verified"})
 
 
-@pytest.mark.parametrize(("role", "case", "asked"), GOOD)
+@pytest.mark.parametrize(("role", "case", "requested"), GOOD)
 def test_a_recorded_machine_that_is_as_wanted_passes(
-    node: Machine, role: str, case: str, asked: Asked
+    node: Machine, role: str, case: str, requested: Requested
 ) -> None:
-    result = verified(node, role, case, asked)
+    result = verified(node, role, case, requested)
     assert (result["failed"], result["changed"]) == (False, False), result
 
 
-@pytest.mark.parametrize(("role", "case", "asked", "message"), WRONG)
+@pytest.mark.parametrize(("role", "case", "requested", "message"), WRONG)
 def test_verify_names_what_is_wrong_with_a_recorded_machine(
-    node: Machine, role: str, case: str, asked: Asked, message: str
+    node: Machine, role: str, case: str, requested: Requested, message: str
 ) -> None:
-    result = verified(node, role, case, asked)
+    result = verified(node, role, case, requested)
     assert result["failed"]
     assert message in result["msg"]
 
@@ -155,14 +155,14 @@ def test_a_package_of_enroot_with_another_checksum_is_not_installed(
     package = tmp_path / "enroot_3.5.0-1_amd64.deb"
     package.write_text("not what was pinned")
     file = {"url": package.as_uri(), "checksum": "sha256:" + "0" * 64}
-    asked = {
+    requested = {
         "enroot": "3.5.0",
         "enroot_files": [file],
         "pyxis": "0.20.0",
         "pyxis_file": file,
         "task_prolog": "/usr/local/src/gcluster/spank_task_prolog.c",
     }
-    result = node.call("enroot_pyxis", asked)
+    result = node.call("enroot_pyxis", requested)
     assert result["failed"]
     assert "it was not installed" in result["msg"]
 

@@ -93,7 +93,7 @@ def test_adapters_with_different_firmware_are_named_and_no_failure(machine: Mach
     assert "28.36.1010 on mlx5_3" in notes
 
 
-def test_adapters_that_forgot_everything_are_set_by_name_and_value(machine: Machine) -> None:
+def test_adapters_that_lost_their_settings_are_set_by_name_and_value(machine: Machine) -> None:
     machine.play("roce", "fresh")
     result = machine.call("roce", ROCE, check=True)
     assert result["changed"]

@@ -66,7 +66,7 @@ ROUTES = """route:
 
 
 @pytest.mark.parametrize(
-    ("state", "asked", "wrong"),
+    ("state", "requested", "wrong"),
     [
         ("up", (7, 8), []),
         ("up", (7, 9), ["LNet has no route to o2ib by 10.0.0.9@tcp"]),
@@ -74,10 +74,10 @@ ROUTES = """route:
     ],
 )
 def test_one_router_that_is_up_is_enough_and_all_must_be_known(
-    tools: Path, state: str, asked: tuple[int, ...], wrong: list[str]
+    tools: Path, state: str, requested: tuple[int, ...], wrong: list[str]
 ) -> None:
     put_program(tools / "lnetctl", f"#!/bin/sh\necho '{ROUTES.format(state=state)}'\n")
-    routes = [{"net": "o2ib", "gateway": f"10.0.0.{n}@tcp"} for n in asked]
+    routes = [{"net": "o2ib", "gateway": f"10.0.0.{n}@tcp"} for n in requested]
     assert MOUNTS.route_differences(routes) == wrong
 
 

@@ -24,7 +24,7 @@ def files_are_disks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{os.environ['PATH']}:{SBIN}")
 
 
-def said(host: str = "oss01", **changes: Any) -> dict[str, Any]:
+def params(host: str = "oss01", **changes: Any) -> dict[str, Any]:
     return {
         "host": host,
         "fsname": "scratch",
@@ -88,21 +88,21 @@ def test_a_target_is_known_by_its_label_before_and_after_it_registered(
 ) -> None:
     write("mke2fs", "-q", "-F", "-L", written, str(disk))
     one = {"name": "scratch-OST0001", "device": str(disk), "dataset": str(disk)}
-    assert TARGETS.refusal(one, said(format=False)) == ""
+    assert TARGETS.refusal(one, params(format=False)) == ""
 
 
 def test_a_blank_disk_needs_a_lasting_name_and_a_permission(
     disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = {"name": "scratch-OST0001", "device": str(disk), "dataset": str(disk)}
-    assert "name it by /dev/disk/by-id/" in TARGETS.refusal(one, said())
+    assert "name it by /dev/disk/by-id/" in TARGETS.refusal(one, params())
     monkeypatch.setattr(TARGETS, "BY_ID", f"{disk.parent}/")
-    assert "needs the word format: true" in TARGETS.refusal(one, said(format=False))
-    assert TARGETS.refusal(one, said()) == ""
+    assert "needs the word format: true" in TARGETS.refusal(one, params(format=False))
+    assert TARGETS.refusal(one, params()) == ""
 
 
 def test_targets_are_numbered_over_all_hosts() -> None:
-    names = [[one["name"] for one in TARGETS.targets(said(host["name"]))] for host in HOSTS[:2]]
+    names = [[one["name"] for one in TARGETS.targets(params(host["name"]))] for host in HOSTS[:2]]
     assert names == [
         ["scratch-MDT0000", "scratch-OST0000", "scratch-OST0001"],
         ["scratch-OST0002", "scratch-OST0003"],
@@ -110,7 +110,7 @@ def test_targets_are_numbered_over_all_hosts() -> None:
 
 
 def test_pairs_serve_each_others_targets() -> None:
-    (first, *_) = TARGETS.targets(said("oss04", failover=True))
+    (first, *_) = TARGETS.targets(params("oss04", failover=True))
     serving = [option for option in first["options"] if option.startswith("--servicenode=")]
     assert serving == ["--servicenode=10.0.8.4@o2ib", "--servicenode=10.0.8.3@o2ib"]
     assert "--mgsnode=10.0.8.2@o2ib" in first["options"]
@@ -118,10 +118,10 @@ def test_pairs_serve_each_others_targets() -> None:
 
 def test_nothing_is_ever_formatted_again() -> None:
     for failover in (False, True):
-        for one in TARGETS.targets(said(failover=failover)):
+        for one in TARGETS.targets(params(failover=failover)):
             assert not [option for option in one["options"] if "reformat" in option]
 
 
 def test_a_host_that_is_no_server_is_refused() -> None:
     with pytest.raises(Failed, match="gpu01 is none of the file system's servers"):
-        TARGETS.targets(said("gpu01"))
+        TARGETS.targets(params("gpu01"))

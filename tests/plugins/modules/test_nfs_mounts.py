@@ -41,24 +41,24 @@ def node(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Machine:
     return machine
 
 
-def asked(**mount: Any) -> dict[str, Any]:
+def params(**mount: Any) -> dict[str, Any]:
     return {"host": "gpu01", "mounts": [{**MOUNT, **mount}], "options": OPTIONS}
 
 
 def test_a_server_of_4_1_is_mounted_with_it_once_and_passes(node: Machine) -> None:
     node.file("speaks", "4.1")
-    first = node.call("nfs_mounts", asked())
-    assert first["changes"] == ["mounted: /home", "/home: its server speaks NFS 4.1 and not 4.2"]
-    assert node.call("nfs_mounts", asked())["changed"] is False
+    first = node.call("nfs_mounts", params())
+    assert first["changes"] == ["mounted: /home", "/home: its server supports NFS 4.1 and not 4.2"]
+    assert node.call("nfs_mounts", params())["changed"] is False
     assert (node.root / "tried").read_text().split() == ["4.2", "4.1"]
-    assert node.call("nfs_mounts", asked() | {"state": "verified"})["failed"] is False
+    assert node.call("nfs_mounts", params() | {"state": "verified"})["failed"] is False
 
 
 def test_a_server_of_4_2_gets_no_other_options(node: Machine) -> None:
-    assert node.call("nfs_mounts", asked())["changes"] == ["mounted: /home"]
+    assert node.call("nfs_mounts", params())["changes"] == ["mounted: /home"]
     node.file("mounted", "4.1")
-    wrong = node.call("nfs_mounts", asked() | {"state": "verified"})
-    assert wrong["differences"] == ["/home was asked for with vers=4.2 and is vers=4.1"]
+    wrong = node.call("nfs_mounts", params() | {"state": "verified"})
+    assert wrong["differences"] == ["/home was requested with vers=4.2 and is vers=4.1"]
 
 
 @pytest.mark.parametrize(
@@ -69,6 +69,6 @@ def test_another_version_is_tried_only_where_none_is_given_and_it_would_help(
 ) -> None:
     node.file("speaks", "4.1")
     node.file("said", said)
-    refused = node.call("nfs_mounts", asked(options=options))
+    refused = node.call("nfs_mounts", params(options=options))
     assert refused["msg"] == f"/home can't be mounted: {said}"
     assert (node.root / "tried").read_text().split() == ["4.2"]

@@ -136,7 +136,7 @@ def listens(node: Machine, port: int) -> None:
     node.file("etc/slurm/slurmrestd.env", f"# x\nGCLUSTER_REST_LISTEN=0.0.0.0:{port}\n")
 
 
-def test_an_api_that_wants_a_token_and_reaches_slurmctld_is_well(rest: Machine) -> None:
+def test_an_api_that_requires_a_token_and_reaches_slurmctld_is_healthy(rest: Machine) -> None:
     assert problem(rest, "controller") == ""
 
 

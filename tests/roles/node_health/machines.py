@@ -21,6 +21,7 @@ import msgspec
 import recorded
 import yaml
 from tests.inventory.compile.golden import inventory_of
+from tests.shell_double import write_double
 
 from gcluster.inventory.compile import compile_cluster
 from gcluster.schemas.catalog import load_catalog
@@ -322,15 +323,14 @@ class FakeNode:
             '*) echo "not recorded: $*" >&2; exit 64 ;;\nesac',
         )
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Drop every observation of the node: it is new."""
         shutil.rmtree(self.folder / "state", ignore_errors=True)
         shutil.rmtree(self.root / "var", ignore_errors=True)
 
 
 def _program(path: Path, script: str) -> None:
-    path.write_text(f"#!/bin/sh\n{script}\n")
-    path.chmod(0o755)
+    write_double(path, script)
 
 
 def _guid(name: str) -> str:

@@ -31,7 +31,7 @@ def found(probe: Probe, memory: dict[str, Any]) -> list[str]:
     return [f.code for f in host.check_mounts([Mount("/home", "nfs")], probe, memory)]
 
 
-def test_a_mount_that_does_not_answer_is_reported_and_the_asker_is_ended(
+def test_a_mount_that_does_not_answer_is_reported_and_the_probe_is_ended(
     probe: Probe, tmp_path: Path
 ) -> None:
     assert found(probe, {}) == ["mount-hung"]

@@ -25,7 +25,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], FakeNode]:
     def of(name: str) -> FakeNode:
         if name not in made:
             made[name] = FakeNode(name, tmp_path_factory.mktemp(name))
-        made[name].forget()
+        made[name].reset()
         return made[name]
 
     return of
@@ -100,7 +100,7 @@ def test_ports_that_nothing_is_expected_of_may_lose_their_cables(
             changed[file] = file.read_text()
             file.write_text(f"{text}\n")
     fresh = look(healthy)
-    healthy.forget()
+    healthy.reset()
     never_seen = look(healthy)
     for file, text in changed.items():
         file.write_text(text)
@@ -116,7 +116,7 @@ def test_a_fault_drains_a_machine_that_is_new_and_one_that_was_well(
     if not FAULTS[fault].get("grows"):
         with faulty.fault(fault):
             assert wanted in codes(look(faulty))
-    faulty.forget()
+    faulty.reset()
     assert codes(look(faulty)) == set()
     with faulty.fault(fault):
         report = look(faulty)
@@ -141,13 +141,13 @@ def test_on_a_board_of_the_catalog_the_pool_s_words_find_the_same_rails_and_thei
     for fault in rails:
         if FAULTS[fault].get("grows"):
             continue
-        server.forget()
+        server.reset()
         assert codes(look(server)) == set()
         with server.fault(fault):
             assert FAULTS[fault]["finds"] in codes(look(server)), fault
 
 
-def test_a_machine_with_half_its_rails_cabled_is_fit_where_the_pool_says_four(
+def test_a_machine_with_half_its_rails_cabled_is_fit_where_the_pool_has_four(
     tmp_path: Path,
 ) -> None:
     half = FakeNode("dgx-h100", tmp_path)
@@ -157,7 +157,7 @@ def test_a_machine_with_half_its_rails_cabled_is_fit_where_the_pool_says_four(
         (port / "state").write_text("1: DOWN\n")
         (port / "rate").write_text("10 Gb/sec (4X SDR)\n")
     assert codes(look(half)) == {"nic-down"}
-    half.forget()
+    half.reset()
     four = [{"kind": "infiniband", "count": 4, "gbps": 400}]
     (tmp_path / "node-health.json").write_text(json.dumps(half.expected | {"nics": four}))
     assert (look(half)["reason"], look(half)["reason"]) == ("", "")

@@ -40,7 +40,7 @@ def slurm(tmp_path: Path) -> Path:
 Check = Callable[..., tuple[int, str]]
 
 
-def says(slurm: Path, what: str) -> str:
+def content(slurm: Path, what: str) -> str:
     return (slurm / what).read_text().strip()
 
 
@@ -49,8 +49,8 @@ def test_an_unfit_node_is_drained_with_the_reason_and_the_program_has_done_its_w
 ) -> None:
     code, line = check("gpu-missing")
     assert (code, line) == (0, "gpu-count: 7 of 8 GPUs [drained]")
-    assert says(slurm, "slurm-state") == "IDLE+DRAIN"
-    assert says(slurm, "reason").startswith("gcluster-health: gpu-count: 7 of 8 GPUs [root@")
+    assert content(slurm, "slurm-state") == "IDLE+DRAIN"
+    assert content(slurm, "reason").startswith("gcluster-health: gpu-count: 7 of 8 GPUs [root@")
     assert check("gpu-missing")[1].endswith("[is drained]")
 
 
@@ -71,8 +71,8 @@ def test_others_s_drain_is_neither_overwritten_nor_lifted(slurm: Path, check: Ch
     (slurm / "reason").write_text("new cables [ada@2026-11-20T09:00:00]\n")
     assert "was drained already: new cables" in check("gpu-missing")[1]
     check(resume=True)
-    assert says(slurm, "slurm-state") == "IDLE+DRAIN"
-    assert says(slurm, "reason").startswith("new cables")
+    assert content(slurm, "slurm-state") == "IDLE+DRAIN"
+    assert content(slurm, "reason").startswith("new cables")
 
 
 @pytest.mark.parametrize(("resume", "state"), [(True, "IDLE"), (False, "IDLE+DRAIN")])
@@ -81,7 +81,7 @@ def test_our_own_drain_is_lifted_only_where_the_cluster_reports_it(
 ) -> None:
     check("port-down")
     check(resume=resume)
-    assert says(slurm, "slurm-state") == state
+    assert content(slurm, "slurm-state") == state
 
 
 def test_a_node_in_rma_stays_drained_even_when_healthy(
@@ -89,7 +89,7 @@ def test_a_node_in_rma_stays_drained_even_when_healthy(
 ) -> None:
     assert health("state", "set", "rma", "--reason", "GPU 3 sent in") == 0
     assert check(resume=True)[1].startswith("rma: GPU 3 sent in")
-    assert says(slurm, "slurm-state") == "IDLE+DRAIN"
+    assert content(slurm, "slurm-state") == "IDLE+DRAIN"
 
 
 @pytest.mark.parametrize("state", ["rma", "spare"])
@@ -112,7 +112,7 @@ def test_burn_in_ends_after_clean_runs_in_a_row(
     assert check("port-down", **wanted)[1].startswith("burn-in")
     assert "1/2 clean runs" in check(**wanted)[1]
     assert check(**wanted) == (0, f"fit [drain lifted: {BURN_IN}]")
-    assert says(slurm, "slurm-state") == "IDLE"
+    assert content(slurm, "slurm-state") == "IDLE"
 
 
 BURN_IN = "burn-in: new GPU 3 (1/2 clean runs)"

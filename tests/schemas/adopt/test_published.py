@@ -74,7 +74,7 @@ def _changed(data: Any, path: tuple[Any, ...]) -> Any:
     return other
 
 
-def _said(found: Adopted) -> str:
+def _as_text(found: Adopted) -> str:
     return json.dumps(
         [found.spec, found.machines, [list(map(str, _row(e))) for e in found.not_carried]]
     )
@@ -106,7 +106,7 @@ def test_no_setting_is_lost_in_silence(name: str) -> None:
     """
     case = read_case(name)
     data = read_input(case.data) if case.tool == "openhpc" else case.data
-    before = _said(adopted(case))
+    before = _as_text(adopted(case))
     listed = " ".join(f"{each.where}: {each.why}" for each in adopted(case).not_carried)
     silent = []
     for path, value in _leaves(data):
@@ -114,7 +114,7 @@ def test_no_setting_is_lost_in_silence(name: str) -> None:
             continue
         try:
             changed = _changed(data, path)
-            after = _said(adopted(case, _text(changed) if case.tool == "openhpc" else changed))
+            after = _as_text(adopted(case, _text(changed) if case.tool == "openhpc" else changed))
         except NothingToAdopt:
             continue
         if after == before and not _named(case, path, listed):
@@ -198,7 +198,7 @@ def test_what_the_spec_waits_for_is_listed(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_hurts_first_is_first_and_each_has_a_reason(name: str) -> None:
+def test_what_blocks_first_is_first_and_each_has_a_reason(name: str) -> None:
     kinds = [each.kind for each in adopted(read_case(name)).not_carried]
     order = {"unfinished": 0, "guess": 1, "lost": 2, "replaced": 3}
     assert kinds == sorted(kinds, key=order.__getitem__)
@@ -212,8 +212,8 @@ def test_the_table_of_the_documentation_is_what_adopt_does_now() -> None:
 
 def test_the_same_file_gives_the_same_spec() -> None:
     case = read_case("a3mega-slurm")
-    assert decode_json(_said(adopted(case)), list[Any]) == decode_json(
-        _said(adopted(case)), list[Any]
+    assert decode_json(_as_text(adopted(case)), list[Any]) == decode_json(
+        _as_text(adopted(case)), list[Any]
     )
 
 

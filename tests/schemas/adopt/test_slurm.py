@@ -246,7 +246,7 @@ def test_settings_weights_and_words_of_partitions_and_nodes_are_carried(tmp_path
     assert [d for d in written(found, tmp_path).diagnostics if d.is_error] == []
 
 
-def test_of_what_scontrol_prints_only_what_somebody_set_is_carried() -> None:
+def test_of_what_scontrol_prints_only_what_was_set_is_carried() -> None:
     text = (CASES / "slurm" / "scontrol.txt").read_text()
     printed = "MaxArraySize = 1001\nKillWait = 90 sec\nSlurmdDebug = info\nMinJobAge = 300 sec\n"
     config = read_slurm([text, printed])

@@ -19,7 +19,7 @@ users:
 {_USERS}"""
 
 
-def _said(rule: str) -> list[tuple[str, str]]:
+def _findings(rule: str) -> list[tuple[str, str]]:
     """Return the codes and summaries of a rule about the cluster, from the file and the spec."""
     text = (
         "apiVersion: gcluster/policies/v1\npolicies:\n"
@@ -34,11 +34,11 @@ def _said(rule: str) -> list[tuple[str, str]]:
 
 
 def test_one_loop_over_every_user_is_no_matter() -> None:
-    assert _said("users.all(u, u.uid >= 1000 && !u.sudo)") == []
+    assert _findings("users.all(u, u.uid >= 1000 && !u.sudo)") == []
 
 
 def test_loops_inside_loops_end_after_10_000_rounds_and_let_nothing_through() -> None:
-    ((code, summary),) = _said("users.all(a, users.all(b, users.all(c, true)))")
+    ((code, summary),) = _findings("users.all(a, users.all(b, users.all(c, true)))")
     assert code == "GC802"
     assert summary.endswith("it takes more than 10,000 rounds of loops")
 
@@ -52,7 +52,7 @@ def test_loops_inside_loops_end_after_10_000_rounds_and_let_nothing_through() ->
     ],
 )
 def test_values_that_double_in_every_loop_are_refused(rule: str) -> None:
-    assert [code for code, _ in _said(rule)] == ["GC814"]
+    assert [code for code, _ in _findings(rule)] == ["GC814"]
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_values_that_double_in_every_loop_are_refused(rule: str) -> None:
     ],
 )
 def test_whole_lists_are_not_compared_in_every_round(rule: str) -> None:
-    assert [code for code, _ in _said(rule)] == ["GC814"]
+    assert [code for code, _ in _findings(rule)] == ["GC814"]
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_whole_lists_are_not_compared_in_every_round(rule: str) -> None:
     ],
 )
 def test_ordinary_comparisons_are_not_refused(rule: str) -> None:
-    assert _said(rule) == []
+    assert _findings(rule) == []
 
 
 @pytest.mark.parametrize(
@@ -100,8 +100,8 @@ def test_ordinary_comparisons_are_not_refused(rule: str) -> None:
     ],
 )
 def test_what_is_nested_too_deep_or_too_long_is_refused(rule: str, code: str) -> None:
-    assert [code for code, _ in _said(rule)] == [code]
+    assert [code for code, _ in _findings(rule)] == [code]
 
 
 def test_a_regular_expression_that_backtracks_elsewhere_is_answered_at_once() -> None:
-    assert [code for code, _ in _said(f"'{'a' * 500}!'.matches('(a+)+$')")] == ["GC801"]
+    assert [code for code, _ in _findings(f"'{'a' * 500}!'.matches('(a+)+$')")] == ["GC801"]

@@ -111,7 +111,7 @@ class Recorded:
     def __init__(self, api: Api) -> None:
         """Answer for this account."""
         self._api = api
-        self.asked: list[str] = []
+        self.calls: list[str] = []
         self._answers: dict[str, AWSResponse] = {}
         self.only_if: Callable[[str], bool] = lambda _: True
         """What the request's body must hold; others go on to moto."""
@@ -119,9 +119,9 @@ class Recorded:
     def answer(self, service: str, operation: str, name: str, status: int = 200) -> None:
         """Let an operation ("DescribeInstanceTopology") be answered by a file of the cases."""
         body = (CASES / "recorded" / name).read_bytes()
-        self.say(service, operation, body, status)
+        self.record(service, operation, body, status)
 
-    def say(self, service: str, operation: str, body: bytes, status: int = 200) -> None:
+    def record(self, service: str, operation: str, body: bytes, status: int = 200) -> None:
         """Let an operation be answered by these bytes; what was said before counts no more."""
         is_new = operation not in self._answers
         self._answers[operation] = AWSResponse("https://recorded", status, {}, _Raw(body))
@@ -130,7 +130,7 @@ class Recorded:
             sent = request.body.decode() if isinstance(request.body, bytes) else request.body
             if not self.only_if(str(sent)):
                 return None
-            self.asked.append(operation)
+            self.calls.append(operation)
             return self._answers[operation]
 
         if is_new:
@@ -141,7 +141,7 @@ class Recorded:
         """Let every console show this text."""
         encoded = base64.b64encode(text.encode()).decode()
         xml = f"<GetConsoleOutputResponse><output>{encoded}</output></GetConsoleOutputResponse>"
-        self.say("ec2", "GetConsoleOutput", xml.encode())
+        self.record("ec2", "GetConsoleOutput", xml.encode())
 
 
 class _Raw:
@@ -155,7 +155,7 @@ class _Raw:
 
 
 @pytest.fixture
-def aws_says(api: Api) -> Recorded:
+def aws_api(api: Api) -> Recorded:
     """Give recorded answers."""
     return Recorded(api)
 
@@ -173,17 +173,17 @@ def planned(catalog: Catalog) -> Callable[..., SitePlan]:
 
 
 @pytest.fixture
-def calm(aws_says: Recorded) -> Recorded:
+def calm(aws_api: Recorded) -> Recorded:
     """Simulate an AWS that accepts everything that moto has no API for."""
     for operation in ("CreateVpc", "CreatePlacementGroup"):
-        aws_says.answer("ec2", operation, "dry-run.xml", 412)
-    aws_says.answer("pricing", "GetProducts", "prices.json")
+        aws_api.answer("ec2", operation, "dry-run.xml", 412)
+    aws_api.answer("pricing", "GetProducts", "prices.json")
     quota = b'{"Quota": {"Value": 100000.0, "QuotaName": "P"}}'
-    aws_says.say("service-quotas", "GetServiceQuota", quota)
-    return aws_says
+    aws_api.record("service-quotas", "GetServiceQuota", quota)
+    return aws_api
 
 
-def said(findings: Iterable[Diagnostic]) -> list[tuple[str, str]]:
+def listed(findings: Iterable[Diagnostic]) -> list[tuple[str, str]]:
     """Return codes and summaries, in order."""
     return [(finding.code, finding.summary) for finding in findings]
 

@@ -17,16 +17,16 @@ from gcluster.stacks.aws.session import Session
 from gcluster.stacks.provider import ProviderError, SiteContext
 
 from ..ledger_double import RecordingLedger
-from .conftest import BUYS, NONE, SITE, Recorded, said, spec_of
+from .conftest import BUYS, NONE, SITE, Recorded, listed, spec_of
 
 OFFERS = ("ec2", "DescribeCapacityBlockOfferings")
 BLOCK = "buy-168h-use1-az4"
 
 
 def test_the_earliest_block_in_the_pools_own_zone_is_chosen(
-    api: Api, planned: Callable[..., SitePlan], aws_says: Recorded
+    api: Api, planned: Callable[..., SitePlan], aws_api: Recorded
 ) -> None:
-    aws_says.answer(*OFFERS, "block-offerings-in-zones.xml")
+    aws_api.answer(*OFFERS, "block-offerings-in-zones.xml")
     pool = planned(BUYS).pool("train")
     found = block_offering(api, pool, pool.offers[0])
     assert found is not None
@@ -41,9 +41,9 @@ def test_the_earliest_block_in_the_pools_own_zone_is_chosen(
 
 
 def test_a_block_of_another_zone_is_none(
-    api: Api, planned: Callable[..., SitePlan], aws_says: Recorded
+    api: Api, planned: Callable[..., SitePlan], aws_api: Recorded
 ) -> None:
-    aws_says.answer(*OFFERS, "block-offerings-in-zones.xml")
+    aws_api.answer(*OFFERS, "block-offerings-in-zones.xml")
     pool = planned(BUYS.replace("use1-az4", "use1-az5")).pool("train")
     assert block_offering(api, pool, pool.offers[0]) is None
     [finding] = check_block_offering(api, pool, pool.offers[0], NONE)
@@ -83,6 +83,6 @@ def test_a_block_that_no_plan_showed_is_not_bought(tmp_path: Path, catalog: Cata
         Session(context, catalog, cast("Api", _NoBlocks())).before_up()
     # The pool is without capacity, so that the next option of its list is taken.
     assert list(error.value.lacking) == ["demo-east-block-train"]
-    [(code, summary)] = said(error.value.diagnostics)
+    [(code, summary)] = listed(error.value.diagnostics)
     assert code == "GC975"
     assert f"({BLOCK})" in summary

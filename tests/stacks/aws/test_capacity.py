@@ -23,7 +23,7 @@ from gcluster.stacks.aws.preflight.capacity import (
 from gcluster.stacks.aws.preflight.questions import existing_machines
 from gcluster.stacks.pulumi.preflight import ExistingMachines, nothing_exists
 
-from .conftest import BASE, BUYS, CASES, NONE, Recorded, said, spec_of
+from .conftest import BASE, BUYS, CASES, NONE, Recorded, listed, spec_of
 
 
 def test_a_zone_that_does_not_offer_the_machine_is_reported_with_those_that_do(
@@ -33,14 +33,14 @@ def test_a_zone_that_does_not_offer_the_machine_is_reported_with_those_that_do(
     [finding] = check_zones(api, wrong.pool("train"))
     assert finding.summary == 'pool "train": p5.48xlarge is not offered in use1-az9'
     assert "use1-az4" in finding.hint
-    assert said(check_zones(api, planned().pool("train"))) == []
+    assert listed(check_zones(api, planned().pool("train"))) == []
 
 
-def quota_says(aws_says: Recorded, value: int) -> None:
+def set_quota(aws_api: Recorded, value: int) -> None:
     """Let the quota of P instances be so large; its usage is where the documentation says."""
     quota = json.loads((CASES / "recorded" / "quota.json").read_text(encoding="utf-8"))
     quota["Quota"]["Value"] = value
-    aws_says.say("service-quotas", "GetServiceQuota", json.dumps(quota).encode())
+    aws_api.record("service-quotas", "GetServiceQuota", json.dumps(quota).encode())
 
 
 @pytest.fixture
@@ -51,16 +51,16 @@ def need(catalog: Catalog) -> QuotaNeed:
 
 
 def test_a_quota_below_the_need_reports_how_to_request_more(
-    api: Api, need: QuotaNeed, aws_says: Recorded
+    api: Api, need: QuotaNeed, aws_api: Recorded
 ) -> None:
-    quota_says(aws_says, 192)
+    set_quota(aws_api, 192)
     [finding] = check_limit(api, need)
     assert finding.code == "GC972"
     assert finding.is_error
     assert "is 192 vcpu, pools train need 384" in finding.summary
     assert "--desired-value 384" in finding.hint
-    quota_says(aws_says, 384)
-    assert said(check_limit(api, need)) == []
+    set_quota(aws_api, 384)
+    assert listed(check_limit(api, need)) == []
 
 
 @pytest.mark.parametrize(
@@ -71,13 +71,13 @@ def test_a_quota_must_have_room_for_the_machines_that_do_not_exist_yet(
     api: Api,
     catalog: Catalog,
     need: QuotaNeed,
-    aws_says: Recorded,
+    aws_api: Recorded,
     *,
     used: int,
     there: int,
     missing: int | None,
 ) -> None:
-    quota_says(aws_says, 384)
+    set_quota(aws_api, 384)
     dimensions = [
         {"Name": "Class", "Value": "P/OnDemand"},
         {"Name": "Resource", "Value": "vCPU"},
@@ -103,11 +103,11 @@ def test_a_quota_must_have_room_for_the_machines_that_do_not_exist_yet(
 
 
 def test_a_quota_whose_usage_is_not_published_is_only_held_against_the_need(
-    api: Api, catalog: Catalog, need: QuotaNeed, aws_says: Recorded
+    api: Api, catalog: Catalog, need: QuotaNeed, aws_api: Recorded
 ) -> None:
-    quota_says(aws_says, 384)
+    set_quota(aws_api, 384)
     none = nothing_exists()
-    assert said(check_room(api, spec_of(), catalog, need, none)) == []
+    assert listed(check_room(api, spec_of(), catalog, need, none)) == []
 
 
 def test_what_the_cluster_runs_already_is_counted_by_its_tags(
@@ -148,11 +148,11 @@ def test_a_reservation_must_fit_the_pool(
     problem: str | None,
     api: Api,
     planned: Callable[..., SitePlan],
-    aws_says: Recorded,
+    aws_api: Recorded,
 ) -> None:
-    aws_says.answer("ec2", "DescribeCapacityReservations", "reservation.xml")
+    aws_api.answer("ec2", "DescribeCapacityReservations", "reservation.xml")
     pool = planned(text).pool("train")
-    found = said(check_reservation(api, pool, pool.offers[0], NONE))
+    found = listed(check_reservation(api, pool, pool.offers[0], NONE))
     if problem is None:
         assert found == []
     else:
@@ -162,61 +162,61 @@ def test_a_reservation_must_fit_the_pool(
 
 
 def test_a_reservation_in_a_placement_group_is_used_with_that_group_alone(
-    api: Api, planned: Callable[..., SitePlan], aws_says: Recorded
+    api: Api, planned: Callable[..., SitePlan], aws_api: Recorded
 ) -> None:
     plain = (CASES / "recorded" / "reservation.xml").read_bytes()
     arn = b"arn:aws:ec2:us-east-1:111122223333:placement-group/pg-reserved"
     reported = plain.replace(
         b"<state>", b"<placementGroupArn>" + arn + b"</placementGroupArn><state>"
     )
-    aws_says.say("ec2", "DescribeCapacityReservations", reported)
+    aws_api.record("ec2", "DescribeCapacityReservations", reported)
     pool = planned(RESERVED).pool("train")
-    [(code, summary)] = said(check_reservation(api, pool, pool.offers[0], NONE))
+    [(code, summary)] = listed(check_reservation(api, pool, pool.offers[0], NONE))
     assert code == "GC974"
     assert summary.endswith("placement group pg-reserved; write placement: pg-reserved")
     named = planned(RESERVED.replace("count: 2", "count: 2, placement: pg-reserved")).pool("train")
-    assert said(check_reservation(api, named, named.offers[0], NONE)) == []
-    aws_says.say("ec2", "DescribeCapacityReservations", plain)
-    [(code, summary)] = said(check_reservation(api, named, named.offers[0], NONE))
+    assert listed(check_reservation(api, named, named.offers[0], NONE)) == []
+    aws_api.record("ec2", "DescribeCapacityReservations", plain)
+    [(code, summary)] = listed(check_reservation(api, named, named.offers[0], NONE))
     assert code == "GC974"
     assert "is in no placement group" in summary
 
 
 def test_a_reservation_that_is_not_there_is_reported(
-    api: Api, planned: Callable[..., SitePlan], aws_says: Recorded
+    api: Api, planned: Callable[..., SitePlan], aws_api: Recorded
 ) -> None:
-    aws_says.answer("ec2", "DescribeCapacityReservations", "no-reservation.xml", 400)
+    aws_api.answer("ec2", "DescribeCapacityReservations", "no-reservation.xml", 400)
     pool = planned(RESERVED).pool("train")
-    [(code, summary)] = said(check_reservation(api, pool, pool.offers[0], NONE))
+    [(code, summary)] = listed(check_reservation(api, pool, pool.offers[0], NONE))
     assert code == "GC974"
     assert "is not in us-east-1" in summary
 
 
 def test_a_reservation_that_others_use_is_a_warning_until_the_machines_exist(
-    api: Api, planned: Callable[..., SitePlan], aws_says: Recorded
+    api: Api, planned: Callable[..., SitePlan], aws_api: Recorded
 ) -> None:
-    aws_says.answer("ec2", "DescribeCapacityReservations", "reservation.xml")
+    aws_api.answer("ec2", "DescribeCapacityReservations", "reservation.xml")
     pool = planned(RESERVED.replace("count: 2", "count: 4")).pool("train")
     [finding] = check_reservation(api, pool, pool.offers[0], NONE)
     assert finding.severity is Severity.WARNING
     assert "has 3 machines free, 4 are still to be made" in finding.summary
     one = ExistingMachines(lambda: ["train"])
-    assert said(check_reservation(api, pool, pool.offers[0], one)) == []
+    assert listed(check_reservation(api, pool, pool.offers[0], one)) == []
 
 
 def test_no_block_on_offer_is_an_error(
-    api: Api, planned: Callable[..., SitePlan], aws_says: Recorded
+    api: Api, planned: Callable[..., SitePlan], aws_api: Recorded
 ) -> None:
-    aws_says.answer("ec2", "DescribeCapacityBlockOfferings", "no-block-offerings.xml")
+    aws_api.answer("ec2", "DescribeCapacityBlockOfferings", "no-block-offerings.xml")
     pool = planned(BUYS).pool("train")
     [finding] = check_block_offering(api, pool, pool.offers[0], NONE)
     assert finding.is_error
 
 
 def test_a_pool_that_exists_buys_no_second_block(
-    api: Api, planned: Callable[..., SitePlan], aws_says: Recorded
+    api: Api, planned: Callable[..., SitePlan], aws_api: Recorded
 ) -> None:
     pool = planned(BUYS).pool("train")
     both = ExistingMachines(lambda: ["train", "train"])
-    assert said(check_block_offering(api, pool, pool.offers[0], both)) == []
-    assert aws_says.asked == []
+    assert listed(check_block_offering(api, pool, pool.offers[0], both)) == []
+    assert aws_api.calls == []

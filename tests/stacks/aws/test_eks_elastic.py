@@ -267,12 +267,12 @@ def test_a_group_of_more_tags_than_aws_takes_is_refused_with_their_number() -> N
     assert has == len(tags("train")), "no key stands twice"
     more = 50 - has
 
-    def said(labels: int) -> list[str]:
+    def refusals(labels: int) -> list[str]:
         named = ", ".join(["example.edu/team: nlp", *(f"l{n}: x" for n in range(labels))])
         text = TEXT.replace("labels: {example.edu/team: nlp}", f"labels: {{{named}}}")
         return [one.summary for one in AwsProvider().refusals(loaded(text), "east")]
 
-    assert said(more) == []
-    assert said(more + 2) == [
+    assert refusals(more) == []
+    assert refusals(more + 2) == [
         'pool "train": its Auto Scaling group would have 52 tags, and AWS takes 50'
     ]

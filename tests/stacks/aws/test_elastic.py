@@ -75,7 +75,7 @@ def made(api: Api, plan: SitePlan) -> SitePlan:
 
 
 @pytest.fixture
-def asked(api: Api) -> list[dict[str, Any]]:
+def fleets(api: Api) -> list[dict[str, Any]]:
     """Give the parameters of every CreateFleet call."""
     calls: list[dict[str, Any]] = []
 
@@ -101,13 +101,13 @@ def grow(api: Api, plan: SitePlan) -> Grow:
     return run
 
 
-def alive(api: Api, plan: SitePlan) -> dict[str, str]:
+def instance_ids(api: Api, plan: SitePlan) -> dict[str, str]:
     return {machine.host: machine.instance_id for machine in instances(api, plan)}
 
 
-def test_a_burst_is_one_call_for_all_or_none(grow: Grow, asked: list[dict[str, Any]]) -> None:
+def test_a_burst_is_one_call_for_all_or_none(grow: Grow, fleets: list[dict[str, Any]]) -> None:
     grow(["train001", "train002", "train003"])
-    [call] = asked
+    [call] = fleets
     assert call["Type"] == "instant"
     assert call["ClientToken"] == "intent-1"
     assert call["TargetCapacitySpecification"] == {
@@ -130,20 +130,23 @@ def test_nodes_carry_the_tags_that_find_them(api: Api, plan: SitePlan, grow: Gro
 
 
 def test_growing_again_with_the_same_token_makes_nothing_new(
-    api: Api, plan: SitePlan, grow: Grow, asked: list[dict[str, Any]]
+    api: Api, plan: SitePlan, grow: Grow, fleets: list[dict[str, Any]]
 ) -> None:
     first = grow(["train001", "train002"])
     assert grow(["train001", "train002"]) == first
-    assert len(asked) == 1
-    assert len(alive(api, plan)) == 2
+    assert len(fleets) == 1
+    assert len(instance_ids(api, plan)) == 2
 
 
 def test_growing_by_names_that_exist_makes_only_the_others(
-    grow: Grow, asked: list[dict[str, Any]]
+    grow: Grow, fleets: list[dict[str, Any]]
 ) -> None:
     [first] = grow(["train001"])
     assert grow(["train001", "train002"], "intent-2")[0] == first
-    assert [call["TargetCapacitySpecification"]["TotalTargetCapacity"] for call in asked] == [1, 1]
+    assert [call["TargetCapacitySpecification"]["TotalTargetCapacity"] for call in fleets] == [
+        1,
+        1,
+    ]
 
 
 class KilledError(BaseException):
@@ -151,7 +154,7 @@ class KilledError(BaseException):
 
 
 def test_killed_between_starting_and_naming_the_nodes_are_found_by_the_token(
-    api: Api, plan: SitePlan, grow: Grow, asked: list[dict[str, Any]]
+    api: Api, plan: SitePlan, grow: Grow, fleets: list[dict[str, Any]]
 ) -> None:
     def die(**_: Any) -> None:
         raise KilledError
@@ -161,10 +164,10 @@ def test_killed_between_starting_and_naming_the_nodes_are_found_by_the_token(
     with pytest.raises(KilledError):
         grow(["train001", "train002"])
     events.unregister("before-call.ec2.CreateTags", die)
-    assert set(alive(api, plan)) == {""}
+    assert set(instance_ids(api, plan)) == {""}
     survivors = {machine.instance_id for machine in instances(api, plan)}
     assert set(grow(["train001", "train002"])) == survivors
-    assert len(asked) == 1
+    assert len(fleets) == 1
 
 
 def test_more_nameless_nodes_than_names_are_ended(api: Api, plan: SitePlan, grow: Grow) -> None:
@@ -172,13 +175,13 @@ def test_more_nameless_nodes_than_names_are_ended(api: Api, plan: SitePlan, grow
     ids = [machine.instance_id for machine in instances(api, plan)]
     api.client("ec2").delete_tags(Resources=ids, Tags=[{"Key": "gcluster-host"}])
     grow(["train001"])
-    assert len(alive(api, plan)) == 1
+    assert len(instance_ids(api, plan)) == 1
 
 
 def test_shrinking_ends_the_named_nodes_and_no_other(api: Api, plan: SitePlan, grow: Grow) -> None:
     first, second = grow(["train001", "train002"])
     assert elastic.shrink(api, plan, ["train002", "train777"]) == {"train002": second}
-    assert alive(api, plan) == {"train001": first}
+    assert instance_ids(api, plan) == {"train001": first}
     assert elastic.shrink(api, plan, ["train002"]) == {}
 
 
@@ -194,25 +197,25 @@ def test_another_cluster_of_the_account_is_not_touched(
     elastic.grow(api, other, other.pool("train"), ["train001"], "intent-9")
     grow(["train001"])
     elastic.shrink(api, plan, ["train001"])
-    assert list(alive(api, other)) == ["train001"]
-    assert alive(api, plan) == {}
+    assert list(instance_ids(api, other)) == ["train001"]
+    assert instance_ids(api, plan) == {}
 
 
 @pytest.fixture
-def without_spot(aws_says: Recorded) -> None:
+def without_spot(aws_api: Recorded) -> None:
     """Let AWS have no spot machines, as the EC2 documentation words it: moto knows no limits."""
-    aws_says.only_if = lambda body: "DefaultTargetCapacityType=spot" in body
-    aws_says.say("ec2", "CreateFleet", NO_ROOM)
+    aws_api.only_if = lambda body: "DefaultTargetCapacityType=spot" in body
+    aws_api.record("ec2", "CreateFleet", NO_ROOM)
 
 
 @pytest.mark.usefixtures("without_spot")
 def test_the_next_option_is_tried_when_the_first_has_no_capacity(
-    api: Api, plan: SitePlan, grow: Grow, asked: list[dict[str, Any]]
+    api: Api, plan: SitePlan, grow: Grow, fleets: list[dict[str, Any]]
 ) -> None:
     grow(["train001", "train002"])
-    kinds = [call["TargetCapacitySpecification"]["DefaultTargetCapacityType"] for call in asked]
+    kinds = [call["TargetCapacitySpecification"]["DefaultTargetCapacityType"] for call in fleets]
     assert kinds == ["spot", "on-demand"]
-    assert [call["ClientToken"] for call in asked] == ["intent-1", "intent-1.1"]
+    assert [call["ClientToken"] for call in fleets] == ["intent-1", "intent-1.1"]
     assert {machine.offer for machine in instances(api, plan)} == {"on-demand-use1-az4"}
 
 
@@ -226,7 +229,7 @@ def test_a_later_burst_stays_on_the_option_that_is_in_use(
     [said] = refused.value.diagnostics
     assert said.code == "GC960"
     assert "p5.48xlarge" in said.detail
-    assert list(alive(api, plan)) == ["train001"]
+    assert list(instance_ids(api, plan)) == ["train001"]
 
 
 def test_without_templates_the_pool_is_named_and_up_is_the_answer(

@@ -96,7 +96,7 @@ def test_machines_without_a_name_or_of_a_pool_that_is_gone_are_no_hosts(plan: Si
     assert hosts(plan, *gone) == {}
 
 
-def test_only_living_machines_of_this_site_are_read(api: Api, plan: SitePlan) -> None:
+def test_only_existing_machines_of_this_site_are_read(api: Api, plan: SitePlan) -> None:
     kept = start(api, plan, **{"gcluster-host": "train001"})
     ended = start(api, plan, **{"gcluster-host": "train002"})
     start(api, plan, **{"gcluster-site": "west"})
@@ -106,32 +106,32 @@ def test_only_living_machines_of_this_site_are_read(api: Api, plan: SitePlan) ->
     assert found.private_ip_address
 
 
-def test_keys_are_read_from_the_console(api: Api, plan: SitePlan, aws_says: Recorded) -> None:
-    aws_says.console(CONSOLE)
+def test_keys_are_read_from_the_console(api: Api, plan: SitePlan, aws_api: Recorded) -> None:
+    aws_api.console(CONSOLE)
     assert host_keys(console(api, start(api, plan)))[-1].startswith("ssh-ed25519 AAAA")
-    assert aws_says.asked == ["GetConsoleOutput"]
+    assert aws_api.calls == ["GetConsoleOutput"]
 
 
 def test_a_console_that_shows_nothing_yet_pins_nothing(
-    api: Api, plan: SitePlan, aws_says: Recorded
+    api: Api, plan: SitePlan, aws_api: Recorded
 ) -> None:
-    aws_says.console("[    0.000000] Linux version 6.8.0")
+    aws_api.console("[    0.000000] Linux version 6.8.0")
     assert host_keys(console(api, start(api, plan))) == ()
 
 
 def test_a_node_is_under_the_switch_closest_to_it(
-    api: Api, plan: SitePlan, aws_says: Recorded
+    api: Api, plan: SitePlan, aws_api: Recorded
 ) -> None:
     instance = start(api, plan)
     text = (CASES / "recorded/topology.xml").read_text(encoding="utf-8")
-    aws_says.say("ec2", "DescribeInstanceTopology", text.replace("INSTANCE", instance).encode())
+    aws_api.record("ec2", "DescribeInstanceTopology", text.replace("INSTANCE", instance).encode())
     assert places(api, instances(api, plan)) == {instance: Placement(leaf="nn-3333")}
 
 
 def test_a_topology_that_may_not_be_read_is_not_known(
-    api: Api, plan: SitePlan, aws_says: Recorded
+    api: Api, plan: SitePlan, aws_api: Recorded
 ) -> None:
-    aws_says.answer("ec2", "DescribeInstanceTopology", "unauthorized.xml", 403)
+    aws_api.answer("ec2", "DescribeInstanceTopology", "unauthorized.xml", 403)
     start(api, plan)
     assert places(api, instances(api, plan)) == {}
 

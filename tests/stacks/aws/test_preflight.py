@@ -27,7 +27,7 @@ def test_a_spec_that_fits_gets_its_prices_and_nothing_else(
     assert not any(finding.is_error for finding in findings)
 
 
-def test_nobody_logged_in_is_one_warning_that_lists_what_is_not_known(
+def test_missing_credentials_are_one_warning_that_lists_what_is_not_known(
     api: Api, catalog: Catalog, planned: Callable[..., SitePlan], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
@@ -43,9 +43,9 @@ def test_nobody_logged_in_is_one_warning_that_lists_what_is_not_known(
 
 @pytest.mark.usefixtures("calm")
 def test_one_question_that_fails_leaves_the_others(
-    api: Api, catalog: Catalog, planned: Callable[..., SitePlan], aws_says: Recorded
+    api: Api, catalog: Catalog, planned: Callable[..., SitePlan], aws_api: Recorded
 ) -> None:
-    aws_says.answer("ec2", "DescribeInstanceTypeOfferings", "unauthorized.xml", 403)
+    aws_api.answer("ec2", "DescribeInstanceTypeOfferings", "unauthorized.xml", 403)
     findings = preflight(api, spec_of(IMAGE), planned(), catalog)
     unanswered = [finding for finding in findings if finding.code == "GC970"]
     assert [finding.summary.partition(":")[0] for finding in unanswered] == [
@@ -88,7 +88,7 @@ def test_each_question_that_is_refused_is_named(
     what: str,
 ) -> None:
     if body:
-        calm.say(service, operation, body, 403)
+        calm.record(service, operation, body, 403)
     else:
         calm.answer(service, operation, "unauthorized.xml", 403)
     said = [f for f in preflight(api, spec_of(IMAGE), planned(), catalog) if f.code == "GC970"]
@@ -120,11 +120,11 @@ def test_each_question_that_is_refused_is_named(
 def test_what_may_not_be_read_is_no_answer(
     api: Api,
     planned: Callable[..., SitePlan],
-    aws_says: Recorded,
+    aws_api: Recorded,
     operation: str,
     ask: Callable[[Api, SitePlan], Iterator[Diagnostic]],
 ) -> None:
-    aws_says.answer("ec2", operation, "unauthorized.xml", 403)
+    aws_api.answer("ec2", operation, "unauthorized.xml", 403)
     market = "market: [{reservation: cr-0abc}, {buy_capacity_block: 7d}]"
     text = existing("subnet-0a", "vpc-0a", "sg-0a").replace("count: 2", f"count: 2, {market}")
     with pytest.raises(AwsError, match="may not do this"):
@@ -132,10 +132,10 @@ def test_what_may_not_be_read_is_no_answer(
 
 
 def test_a_page_that_is_not_from_aws_is_an_error_and_no_traceback(
-    api: Api, planned: Callable[..., SitePlan], aws_says: Recorded
+    api: Api, planned: Callable[..., SitePlan], aws_api: Recorded
 ) -> None:
     page = b"<!DOCTYPE html>\n<html><body>" + b"<p>Sign in to the proxy</p>\n" * 500
-    aws_says.say("sts", "GetCallerIdentity", page, 403)
+    aws_api.record("sts", "GetCallerIdentity", page, 403)
     with pytest.raises(AwsError) as caught:
         list(check_account(api, planned()))
     (found,) = caught.value.diagnostics

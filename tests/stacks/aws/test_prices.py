@@ -15,9 +15,9 @@ from .conftest import BASE, BUYS, CASES, NONE, Recorded
 
 
 def test_the_price_of_a_block_is_reported_before_it_is_bought(
-    api: Api, planned: Callable[..., SitePlan], aws_says: Recorded
+    api: Api, planned: Callable[..., SitePlan], aws_api: Recorded
 ) -> None:
-    aws_says.answer("ec2", "DescribeCapacityBlockOfferings", "block-offerings.xml")
+    aws_api.answer("ec2", "DescribeCapacityBlockOfferings", "block-offerings.xml")
     pool = planned(BUYS).pool("train")
     [finding] = check_block_offering(api, pool, pool.offers[0], NONE)
     assert finding.severity is Severity.WARNING
@@ -26,9 +26,9 @@ def test_the_price_of_a_block_is_reported_before_it_is_bought(
 
 
 def test_a_price_has_its_source_and_is_a_warning_where_the_catalog_is_off(
-    api: Api, catalog: Catalog, planned: Callable[..., SitePlan], aws_says: Recorded
+    api: Api, catalog: Catalog, planned: Callable[..., SitePlan], aws_api: Recorded
 ) -> None:
-    aws_says.answer("pricing", "GetProducts", "prices.json")
+    aws_api.answer("pricing", "GetProducts", "prices.json")
     pool = planned().pool("train")
     [finding] = check_price(api, pool, "on-demand", catalog)
     assert finding.code == "GC979"
@@ -40,10 +40,10 @@ def test_a_price_has_its_source_and_is_a_warning_where_the_catalog_is_off(
 
 
 def test_a_price_that_the_catalog_has_too_is_a_note(
-    api: Api, catalog: Catalog, planned: Callable[..., SitePlan], aws_says: Recorded
+    api: Api, catalog: Catalog, planned: Callable[..., SitePlan], aws_api: Recorded
 ) -> None:
     listed = (CASES / "recorded/prices.json").read_text(encoding="utf-8")
-    aws_says.say("pricing", "GetProducts", listed.replace("60.5", "55.0").encode())
+    aws_api.record("pricing", "GetProducts", listed.replace("60.5", "55.0").encode())
     [finding] = check_price(api, planned().pool("train"), "on-demand", catalog)
     assert finding.severity is Severity.NOTE
     assert finding.summary.startswith("p5.48xlarge costs 55.0")
@@ -59,9 +59,9 @@ def test_a_spot_price_is_reported_with_its_age(
 
 
 def test_a_price_that_is_unknown_is_a_warning_and_not_zero(
-    api: Api, catalog: Catalog, planned: Callable[..., SitePlan], aws_says: Recorded
+    api: Api, catalog: Catalog, planned: Callable[..., SitePlan], aws_api: Recorded
 ) -> None:
-    aws_says.say("pricing", "GetProducts", b'{"PriceList": []}')
+    aws_api.record("pricing", "GetProducts", b'{"PriceList": []}')
     pool = planned(BASE.replace("m7i.4xlarge", "m9x.large")).pool("head")
     [finding] = check_price(api, pool, "on-demand", catalog)
     assert finding.severity is Severity.WARNING
@@ -69,10 +69,10 @@ def test_a_price_that_is_unknown_is_a_warning_and_not_zero(
 
 
 def test_offers_report_price_room_source_and_age_option_by_option(
-    api: Api, catalog: Catalog, planned: Callable[..., SitePlan], aws_says: Recorded
+    api: Api, catalog: Catalog, planned: Callable[..., SitePlan], aws_api: Recorded
 ) -> None:
-    aws_says.answer("pricing", "GetProducts", "prices.json")
-    aws_says.answer("ec2", "DescribeCapacityReservations", "reservation.xml")
+    aws_api.answer("pricing", "GetProducts", "prices.json")
+    aws_api.answer("ec2", "DescribeCapacityReservations", "reservation.xml")
     market = "market: [{reservation: cr-0abc}, spot, on-demand]"
     pool = planned(BASE.replace("count: 2", f"count: 2, {market}")).pool("train")
     reserved, spot, demand = offers(api, pool, catalog)

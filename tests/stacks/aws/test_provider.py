@@ -37,13 +37,13 @@ def context(tmp_path: Path) -> SiteContext:
 
 
 @pytest.fixture
-def provider(api: Api, catalog: Catalog, context: SiteContext, aws_says: Recorded) -> AwsProvider:
+def provider(api: Api, catalog: Catalog, context: SiteContext, aws_api: Recorded) -> AwsProvider:
     """Give a provider whose site was made: its templates exist, its consoles show keys."""
     from gcluster.stacks.aws.plan.layout import site_plan  # noqa: PLC0415  # for this fixture only
 
     made(api, site_plan(context.spec, SITE, catalog))
-    aws_says.console(CONSOLE)
-    aws_says.answer("ec2", "DescribeInstanceTopology", "unauthorized.xml", 403)
+    aws_api.console(CONSOLE)
+    aws_api.answer("ec2", "DescribeInstanceTopology", "unauthorized.xml", 403)
     return AwsProvider(catalog, api)
 
 
@@ -116,9 +116,9 @@ def test_shrinking_strikes_the_nodes_out(provider: AwsProvider, context: SiteCon
 
 
 def test_a_burst_that_fails_closes_its_intents(
-    provider: AwsProvider, context: SiteContext, aws_says: Recorded
+    provider: AwsProvider, context: SiteContext, aws_api: Recorded
 ) -> None:
-    aws_says.answer("ec2", "CreateFleet", "unauthorized.xml", 403)
+    aws_api.answer("ec2", "CreateFleet", "unauthorized.xml", 403)
     with pytest.raises(ProviderError) as refused:
         provider.grow(context, "train", ["train001"], token="intent-7")  # noqa: S106
     assert refused.value.diagnostics[0].code == "GC962"
@@ -128,14 +128,14 @@ def test_a_burst_that_fails_closes_its_intents(
 
 
 def test_what_a_failed_burst_leaves_keeps_its_intent_and_the_next_call_continues(
-    provider: AwsProvider, context: SiteContext, aws_says: Recorded
+    provider: AwsProvider, context: SiteContext, aws_api: Recorded
 ) -> None:
-    aws_says.answer("ec2", "CreateTags", "unauthorized.xml", 403)
+    aws_api.answer("ec2", "CreateTags", "unauthorized.xml", 403)
     with pytest.raises(ProviderError):
         provider.grow(context, "train", ["train001"], token="intent-7")  # noqa: S106
     assert isinstance(context.ledger, RecordingLedger)
     assert list(context.ledger.open) == ["east/node/train001"]
-    aws_says.only_if = lambda body: "Action=CreateTags" not in body  # the right was given
+    aws_api.only_if = lambda body: "Action=CreateTags" not in body  # the right was given
     provider.grow(context, "train", ["train001"], token="intent-7")  # noqa: S106
     assert context.ledger.open == {}
 
@@ -143,11 +143,11 @@ def test_what_a_failed_burst_leaves_keeps_its_intent_and_the_next_call_continues
 def test_a_node_without_a_host_key_on_its_console_is_silent_and_not_waited_for_again(
     provider: AwsProvider,
     context: SiteContext,
-    aws_says: Recorded,
+    aws_api: Recorded,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("gcluster.stacks.aws.session.Session.boot_limit_s", 0.02)
-    aws_says.console("[    0.000000] Linux version 6.8.0\n[    1.2] Kernel panic - not syncing")
+    aws_api.console("[    0.000000] Linux version 6.8.0\n[    1.2] Kernel panic - not syncing")
     [host] = provider.grow(context, "train", ["train001"], token="intent-7").hosts  # noqa: S106
     assert "showed no host key through AWS" in host.silent
     assert host.last_lines[-1].endswith("Kernel panic - not syncing")

@@ -182,7 +182,7 @@ class BlocksDouble:
             Reservation(capacity_reservation_id=f"cr-{n}", instance_type="p5.48xlarge", state=state)
             for n, state in enumerate(states)
         )
-        self.asked: list[object] = []
+        self.calls: list[object] = []
 
     def ask(
         self, answer: type[Reservations], service: str, operation: str, **more: object
@@ -190,7 +190,7 @@ class BlocksDouble:
         """Answer, and record the filters of the request."""
         assert (answer, service) == (Reservations, "ec2")
         assert operation == "describe_capacity_reservations"
-        self.asked.append(more["Filters"])
+        self.calls.append(more["Filters"])
         return Reservations(capacity_reservations=self.found)
 
 
@@ -210,7 +210,7 @@ def test_a_bought_block_is_found_by_its_tags_until_it_is_over(
     plan = site_plan(spec_of(on("spot, {buy_capacity_block: 7d}")), SITE, catalog)
     purchased = {"train001": BLOCK, "train002": BLOCK}
     assert bought_blocks(cast("Api", double), plan, purchased) == found
-    [requested] = double.asked
+    [requested] = double.calls
     assert {"Name": "tag:gcluster-pool", "Values": ["train"]} in cast("list[object]", requested)
 
 
@@ -218,4 +218,4 @@ def test_aws_is_not_requested_blocks_where_no_node_is_on_such_a_option(catalog: 
     double = BlocksDouble()
     plan = site_plan(spec_of(on("spot, {buy_capacity_block: 7d}")), SITE, catalog)
     assert bought_blocks(cast("Api", double), plan, {}) == {}
-    assert double.asked == []
+    assert double.calls == []

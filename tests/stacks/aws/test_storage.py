@@ -146,7 +146,7 @@ def test_nothing_but_data_and_what_lets_nodes_reach_it_is_protected(graph: Ask) 
     }
 
 
-def test_a_bucket_is_private_versioned_encrypted_and_wants_tls(graph: Ask) -> None:
+def test_a_bucket_is_private_versioned_encrypted_and_requires_tls(graph: Ask) -> None:
     recorded = graph(BUCKET)
     assert (
         recorded.named("demo-east-models", "aws:s3/bucket:Bucket").inputs["bucket"] == "acme-models"

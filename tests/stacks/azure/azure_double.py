@@ -139,7 +139,7 @@ class AzureDouble(BaseAdapter):
         """Path of a machine -> what a script prints on it."""
         self.more: list[Any] = []
         """Other resources that carry tags."""
-        self.asked: list[str] = []
+        self.calls: list[str] = []
         self.hosts: set[str] = set()
         """The URL of the request."""
         self.denied: set[str] = set()
@@ -166,7 +166,7 @@ class AzureDouble(BaseAdapter):
 
     def price_list(self, url: str) -> bytes:
         """Answer Azure's public price list, which needs no login; see `answers` under its URL."""
-        self.asked.append(f"GET {url}")
+        self.calls.append(f"GET {url}")
         return json.dumps(fixture(self.answers.get(PRICES, "prices.json"))).encode()
 
     def send(
@@ -174,7 +174,7 @@ class AzureDouble(BaseAdapter):
     ) -> requests.Response:
         """Answer one request."""
         url = urlsplit(str(request.url))
-        self.asked.append(f"{request.method} {url.path}")
+        self.calls.append(f"{request.method} {url.path}")
         self.hosts.add(url.netloc)
         status, body = self.refused or self._answer(request, url.path, parse_qs(url.query))
         response = requests.Response()
@@ -231,7 +231,7 @@ class AzureDouble(BaseAdapter):
         if self.refuse_commands is None:
             return 200, self._printed(machine)
         status, code = self.refuse_commands
-        return status, error(code, "the agent can't be asked")
+        return status, error(code, "the agent can't be queried")
 
     def _printed(self, machine: str) -> object:
         said = fixture("run_command.json")

@@ -165,7 +165,7 @@ def test_own_disks_are_striped_by_azure_container_storage_and_the_system_takes_n
     assert "osDiskType" not in without.only("AgentPool").inputs
 
 
-def test_nodes_are_renewed_in_their_places_as_many_at_once_as_the_pool_says() -> None:
+def test_nodes_are_renewed_in_their_places_as_many_at_once_as_the_pool_allows() -> None:
     """learn.microsoft.com/azure/aks/upgrade-aks-node-pools-rolling (read 2026-11)."""
     tools = "{site: here, machine: Standard_D8s_v5, count: 2, kubernetes: {system: true}}"
     text = AKS.replace(

@@ -50,7 +50,7 @@ def found(azure: AzureDouble) -> tuple[Node, ...]:
     return nodes(api, ScaleSets(api, "research", "east"), PLAN)
 
 
-def test_machines_have_the_names_of_the_book_and_their_own_addresses(azure: AzureDouble) -> None:
+def test_machines_have_the_names_of_the_table_and_their_own_addresses(azure: AzureDouble) -> None:
     assert [(n.host, n.address, n.vm_id) for n in found(azure)] == [
         ("head", "10.60.192.4", "vm-head"),
         ("train001", "10.60.0.4", "vm-research-east-train1a2b3c4d-0"),

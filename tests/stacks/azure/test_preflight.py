@@ -62,7 +62,7 @@ def everything(
     return preflight(api, spec, plan, CATALOG, fetch=azure.price_list)
 
 
-def asked(
+def findings_of(
     azure: AzureDouble, *changes: tuple[str, str], machine: str = "Standard_ND96isr_H100_v5"
 ) -> tuple[Diagnostic, ...]:
     """Return the answers without prices, which are always there."""
@@ -76,12 +76,12 @@ def only(findings: tuple[Diagnostic, ...]) -> Diagnostic:
 
 
 def test_where_all_is_well_nothing_is_reported(azure: AzureDouble) -> None:
-    assert asked(azure) == ()
+    assert findings_of(azure) == ()
 
 
 def test_without_a_login_one_warning_names_all_that_was_not_queried(azure: AzureDouble) -> None:
     azure.refused = 401, {"error": {"code": "InvalidAuthenticationToken", "message": "no"}}
-    finding = only(asked(azure))
+    finding = only(findings_of(azure))
     assert (finding.code, finding.severity) == ("GC991", Severity.WARNING)
     for what in ("quotas", "machine types", "the login's rights"):
         assert what in finding.detail
@@ -92,7 +92,7 @@ def test_a_question_without_an_answer_is_a_warning_and_the_others_count(
     azure: AzureDouble,
 ) -> None:
     del azure.answers[USAGES]
-    finding = only(asked(azure))
+    finding = only(findings_of(azure))
     assert (finding.code, finding.severity) == ("GC992", Severity.WARNING)
     assert finding.summary.startswith("quotas: not checked")
 
@@ -112,7 +112,7 @@ def test_a_question_without_an_answer_is_a_warning_and_the_others_count(
 )
 def test_each_question_that_is_refused_is_named(azure: AzureDouble, path: str, what: str) -> None:
     azure.denied = {path}
-    finding = only(asked(azure))
+    finding = only(findings_of(azure))
     assert (finding.code, finding.severity) == ("GC992", Severity.WARNING)
     assert finding.summary.startswith(f"{what}: not checked")
     assert "AuthorizationFailed" in finding.detail
@@ -120,14 +120,14 @@ def test_each_question_that_is_refused_is_named(azure: AzureDouble, path: str, w
 
 def test_a_subscription_that_is_disabled_is_an_error(azure: AzureDouble) -> None:
     azure.answers[S] = {"state": "Disabled", "displayName": "old"}
-    assert only(asked(azure)).summary == "subscription old is Disabled"
+    assert only(findings_of(azure)).summary == "subscription old is Disabled"
 
 
 def test_rights_that_are_lacking_are_listed(azure: AzureDouble) -> None:
     granted = fixture("permissions.json")["value"][:1]
     below = f"{S}/providers/Microsoft.Authorization/permissions"
     azure.answers[below] = {"value": granted}
-    finding = only(asked(azure))
+    finding = only(findings_of(azure))
     assert finding.code == "GC993"
     assert finding.detail == "Microsoft.Authorization/roleAssignments/write"
     assert "Role Based Access Control Administrator" in finding.hint
@@ -142,7 +142,7 @@ def test_a_quota_is_held_against_the_largest_size(
     usages = fixture("usages.json")
     usages["value"][3] |= {"limit": limit, "currentValue": 96}
     azure.answers[USAGES] = usages
-    found = asked(azure)
+    found = findings_of(azure)
     assert [f.severity for f in found] == ([severity] if severity else [])
     assert all("standardNDSH100v5Family" in f.summary for f in found)
 
@@ -151,9 +151,12 @@ def test_machines_that_run_already_are_needed_no_more(azure: AzureDouble) -> Non
     usages = fixture("usages.json")
     usages["value"][3] |= {"limit": 1536, "currentValue": 192}
     azure.answers[USAGES] = usages
-    assert "1,344 of 1,536 vCPU are free, the pools still need 1,536" in only(asked(azure)).summary
+    assert (
+        "1,344 of 1,536 vCPU are free, the pools still need 1,536"
+        in only(findings_of(azure)).summary
+    )
     azure.scale_set("train", 2)
-    assert asked(azure) == ()
+    assert findings_of(azure) == ()
 
 
 @pytest.fixture
@@ -194,20 +197,20 @@ def test_the_quota_over_all_machine_types_counts_too(azure: AzureDouble) -> None
     usages = fixture("usages.json")
     usages["value"][0]["limit"] = 1551
     azure.answers[USAGES] = usages
-    assert "quota cores is 1,551 vCPU, the pools need 1,552" in only(asked(azure)).summary
+    assert "quota cores is 1,551 vCPU, the pools need 1,552" in only(findings_of(azure)).summary
 
 
 def test_a_size_that_the_region_lacks_is_an_error(azure: AzureDouble) -> None:
     skus = fixture("skus.json")
     azure.answers[SKUS] = {"value": skus["value"][:1]}
-    finding = only(asked(azure))
+    finding = only(findings_of(azure))
     assert finding.code == "GC995"
     assert finding.summary == 'pool "train": eastus has no Standard_ND96isr_H100_v5'
 
 
 def test_a_zone_that_is_closed_to_the_subscription_is_an_error(azure: AzureDouble) -> None:
     change = ("    count: {min: 2", '    zones: ["2"]\n    count: {min: 2')
-    finding = asked(azure, change)[0]
+    finding = findings_of(azure, change)[0]
     assert finding.summary == (
         'pool "train": zone 2 of eastus has no Standard_ND96isr_H100_v5; zones with it: 1'
     )
@@ -217,26 +220,26 @@ def test_a_size_that_the_subscription_does_not_get_is_an_error(azure: AzureDoubl
     skus = fixture("skus.json")
     skus["value"][1]["restrictions"][0] |= {"type": "Location"}
     azure.answers[SKUS] = skus
-    assert "this subscription gets no Standard_ND96isr_H100_v5" in only(asked(azure)).summary
+    assert "this subscription gets no Standard_ND96isr_H100_v5" in only(findings_of(azure)).summary
 
 
 def test_an_image_that_does_not_exist_is_an_error(azure: AzureDouble) -> None:
     azure.answers[HPC] = []
-    finding = only(asked(azure))
+    finding = only(findings_of(azure))
     assert finding.code == "GC996"
     assert "microsoft-dsvm:ubuntu-hpc:2204:latest" in finding.summary
 
 
 def test_a_customers_key_needs_encryption_at_host(azure: AzureDouble) -> None:
     azure.answers[FEATURE] = {"properties": {"state": "NotRegistered"}}
-    finding = only(asked(azure))
+    finding = only(findings_of(azure))
     assert finding.code == "GC998"
     assert "az feature register" in finding.hint
 
 
 def test_a_service_that_is_not_registered_is_an_error(azure: AzureDouble) -> None:
     azure.answers[f"{S}/providers/Microsoft.StorageCache"] = {"registrationState": "NotRegistered"}
-    assert "Microsoft.StorageCache" in only(asked(azure)).summary
+    assert "Microsoft.StorageCache" in only(findings_of(azure)).summary
 
 
 def test_under_aks_its_services_must_be_registered_and_for_own_disks_that_of_extensions(
@@ -256,7 +259,7 @@ def test_under_aks_its_services_must_be_registered_and_for_own_disks_that_of_ext
 
 
 @pytest.fixture
-def guest(azure: AzureDouble) -> AzureDouble:
+def in_another_region(azure: AzureDouble) -> AzureDouble:
     """Answer for the site where everything exists, in another region."""
     here = {k.replace("/eastus/", "/westeurope/"): v for k, v in azure.answers.items()}
     group = f"{S}/resourceGroups/ml-cluster/providers/Microsoft.Authorization/permissions"
@@ -275,39 +278,39 @@ def guest(azure: AzureDouble) -> AzureDouble:
 GUEST = "Standard_D16s_v5"
 
 
-def test_a_subnet_that_exists_must_have_room(guest: AzureDouble) -> None:
-    assert asked(guest, machine=GUEST) == ()
+def test_a_subnet_that_exists_must_have_room(in_another_region: AzureDouble) -> None:
+    assert findings_of(in_another_region, machine=GUEST) == ()
     small = fixture("subnet.json")
     small["properties"]["addressPrefix"] = "10.9.0.0/28"
-    guest.answers[NODES] = small
-    found = asked(guest, machine=GUEST)
+    in_another_region.answers[NODES] = small
+    found = findings_of(in_another_region, machine=GUEST)
     assert {f.code for f in found} == {"GC997"}
     assert found[0].summary == "subnet nodes has 7 addresses left, batch may need 20 more"
 
 
-def test_a_subnet_that_may_not_be_read_is_named(guest: AzureDouble) -> None:
-    guest.denied = {NODES}
-    said = asked(guest, machine=GUEST)
+def test_a_subnet_that_may_not_be_read_is_named(in_another_region: AzureDouble) -> None:
+    in_another_region.denied = {NODES}
+    said = findings_of(in_another_region, machine=GUEST)
     assert {finding.code for finding in said} == {"GC992"}
     assert said[0].summary.startswith("subnet compute: not checked")
 
 
-def test_a_reservation_that_may_not_be_read_is_named(guest: AzureDouble) -> None:
+def test_a_reservation_that_may_not_be_read_is_named(in_another_region: AzureDouble) -> None:
     group = f"{S}/resourceGroups/held/providers/Microsoft.Compute/capacityReservationGroups/crg"
-    guest.denied = {f"{group}/capacityReservations"}
+    in_another_region.denied = {f"{group}/capacityReservations"}
     change = ("placement: near", f"market: [{{reservation: {json.dumps(group)}}}]")
-    finding = only(asked(guest, change, machine=GUEST))
+    finding = only(findings_of(in_another_region, change, machine=GUEST))
     assert finding.summary.startswith(f"reservation {group}: not checked")
 
 
 @pytest.mark.parametrize(("least", "codes"), [(3, set()), (4, {"GC995"})])
 def test_a_reservation_must_hold_what_is_always_there(
-    guest: AzureDouble, least: int, codes: set[str]
+    in_another_region: AzureDouble, least: int, codes: set[str]
 ) -> None:
     group = f"{S}/resourceGroups/held/providers/Microsoft.Compute/capacityReservationGroups/crg"
-    guest.answers[f"{group}/capacityReservations"] = "reservations.json"
+    in_another_region.answers[f"{group}/capacityReservations"] = "reservations.json"
     changes = (
         ("min: 0", f"min: {least}"),
         ("placement: near", f"market: [{{reservation: {json.dumps(group)}}}]"),
     )
-    assert {f.code for f in asked(guest, *changes, machine=GUEST)} == codes
+    assert {f.code for f in findings_of(in_another_region, *changes, machine=GUEST)} == codes

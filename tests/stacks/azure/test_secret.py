@@ -25,14 +25,14 @@ class Vault(BaseAdapter):
     def __init__(self, status: int = 200) -> None:
         """Keep one secret."""
         super().__init__()
-        self.asked: list[str] = []
+        self.calls: list[str] = []
         self._status = status
 
     def send(  # type: ignore[override]  # only what is used
         self, request: requests.PreparedRequest, **_: object
     ) -> requests.Response:
         """Answer."""
-        self.asked.append(f"{request.method} {request.url} {request.headers['Authorization']}")
+        self.calls.append(f"{request.method} {request.url} {request.headers['Authorization']}")
         good = {"value": "plover", "id": f"{PLACE}/1"}
         bad = {"error": {"code": "Forbidden", "message": "Caller is not authorized"}}
         body = json.dumps(good if self._status == 200 else bad).encode()
@@ -57,7 +57,7 @@ def _transport(vault: Vault) -> RequestsTransport:
 def test_a_secret_is_requested_with_the_vaults_own_token() -> None:
     vault = Vault()
     assert read_secret(PLACE, Login(), _transport(vault)) == "plover"
-    assert vault.asked == [f"GET {PLACE}?api-version=7.4 Bearer not-a-token"]
+    assert vault.calls == [f"GET {PLACE}?api-version=7.4 Bearer not-a-token"]
 
 
 def test_a_refusal_is_reported_with_azures_message() -> None:

@@ -34,11 +34,11 @@ Answer = tuple[int, Any]
 
 
 class Google:
-    """One project. `asked` has every question; `fixed` answers what is not about machines."""
+    """One project. `calls` has every request; `fixed` answers what is not about machines."""
 
     def __init__(self, *fixtures: str) -> None:
         """Start with the answers of some fixtures, and no machines."""
-        self.asked: list[tuple[str, str, dict[str, str], Any]] = []
+        self.calls: list[tuple[str, str, dict[str, str], Any]] = []
         self.fixed: dict[str, Answer] = {}
         for fixture in fixtures:
             reported = json.loads((FIXTURES / f"{fixture}.json").read_text(encoding="utf-8"))
@@ -84,7 +84,7 @@ class Google:
     def answer(self, method: str, path: str, query: dict[str, str], body: Any) -> Answer:
         """Answer one question."""
         with self._lock:
-            self.asked.append((method, path, query, body))
+            self.calls.append((method, path, query, body))
             if refused := _refusal(method, path, query, body):
                 return 400, _error(400, "INVALID_ARGUMENT", refused)
             for pattern, act in _ROUTES:
@@ -95,7 +95,7 @@ class Google:
 
     def bodies(self, end: str) -> list[Any]:
         """Return what was sent to paths with this end."""
-        return [body for _, path, _, body in self.asked if path.endswith(end)]
+        return [body for _, path, _, body in self.calls if path.endswith(end)]
 
 
 def _bulk(
@@ -144,7 +144,7 @@ def _list(google: Google, _m: str, _f: object, query: dict[str, str], _b: object
     return 200, {"items": found}
 
 
-def _told(google: Google, _m: str, found: re.Match[str], _q: object, _b: object) -> Answer:
+def _attribute(google: Google, _m: str, found: re.Match[str], _q: object, _b: object) -> Answer:
     items = google.keys.get(found[2])
     if items is None:
         return 404, _error(404, "notFound", "The resource 'hostkeys/' of type 'Guest Attribute'")
@@ -162,7 +162,7 @@ _ROUTES: list[tuple[str, Act]] = [
     (rf"{_ZONE}/instances/bulkInsert", _bulk),
     (rf"/compute/projects/{PROJECT}/zones/[^/]+/operations/([^/]+)/wait", _wait),
     (rf"/compute/projects/{PROJECT}/aggregated/instances", _list),
-    (rf"{_ZONE}/instances/([^/]+)/getGuestAttributes", _told),
+    (rf"{_ZONE}/instances/([^/]+)/getGuestAttributes", _attribute),
     (rf"{_ZONE}/instances/([^/]+)/setLabels", _labels),
     (rf"{_ZONE}/instances/([^/]+)", _delete),
     (rf"/compute/projects/{PROJECT}/(aggregated/)?(?:global/)?[A-Za-z]+", _get),

@@ -40,7 +40,7 @@ def test_what_exists_is_used_and_not_made() -> None:
     assert {m.inputs["resourcePolicies"] for m in machines_} == {"pg-research"}
 
 
-def test_the_month_s_money_is_watched_on_the_account_that_pays() -> None:
+def test_the_month_s_spending_is_watched_on_the_account_that_pays() -> None:
     budget = graph_of("a3-ultragpu-8g").only("Budget").inputs
     amount = budget["amount"]
     assert amount == {"specifiedAmount": {"currencyCode": "USD", "units": "600000"}}

@@ -254,7 +254,7 @@ def test_pods_data_is_on_as_many_local_ssds_as_in_google_s_own_recipes() -> None
 WINDOW = "{patches: {start: '2027-01-15T06:00Z', duration: 12h, every: week}}"
 
 
-def test_nodes_are_renewed_in_their_places_as_many_at_once_as_the_pool_says() -> None:
+def test_nodes_are_renewed_in_their_places_as_many_at_once_as_the_pool_allows() -> None:
     """Placed close together there are no others; docs.cloud.google.com, surge settings."""
     many = GKE.replace("count: 2", "count: 30, update: {max_unavailable: 25}")
     given = []

@@ -176,7 +176,7 @@ def test_newer_machines_boot_from_hyperdisk(machine: str) -> None:
         ),
     ],
 )
-def test_a_reservation_is_called_as_affinities_want_it(written: str, value: str) -> None:
+def test_a_reservation_is_named_as_affinities_require(written: str, value: str) -> None:
     assert reservation_name(written).value("p") == value
 
 

@@ -132,7 +132,7 @@ def test_googles_own_proxy_reaches_ssh_where_it_is_the_way_in() -> None:
     assert rule.inputs["sourceRanges"] == ["35.235.240.0/20"]
 
 
-def test_without_admins_and_a_tunnel_nobody_reaches_ssh() -> None:
+def test_without_admins_and_a_tunnel_ssh_is_not_reachable() -> None:
     rules = Graph(recorded(spec_from(QUIET))).of_type("Firewall")
     assert "quiet-a-nodes-ssh" not in {rule.name for rule in rules}
 

@@ -29,7 +29,7 @@ def google() -> Iterator[Google]:
     double.close()
 
 
-def asked(google: Google, machine: str = "a3-ultragpu-8g") -> dict[str, list[Diagnostic]]:
+def findings_of(google: Google, machine: str = "a3-ultragpu-8g") -> dict[str, list[Diagnostic]]:
     spec = spec_of(machine)
     plan = site_plan(spec, site_of(spec), load_catalog())
     found: dict[str, list[Diagnostic]] = {}
@@ -39,18 +39,18 @@ def asked(google: Google, machine: str = "a3-ultragpu-8g") -> dict[str, list[Dia
 
 
 def one(google: Google, code: str, machine: str = "a3-ultragpu-8g") -> Diagnostic:
-    [found] = asked(google, machine)[code]
+    [found] = findings_of(google, machine)[code]
     return found
 
 
 def test_nothing_is_made(google: Google) -> None:
-    asked(google)
-    posted = [path for method, path, _, _ in google.asked if method != "GET"]
+    findings_of(google)
+    posted = [path for method, path, _, _ in google.calls if method != "GET"]
     assert posted == ["/resources/projects/acme-ml:testIamPermissions"]
 
 
 def test_a_quota_below_the_need_is_an_error_and_one_in_use_a_warning(google: Google) -> None:
-    small, used = asked(google)["GC982"]
+    small, used = findings_of(google)["GC982"]
     assert small.severity is Severity.ERROR
     assert "NVIDIA_H200_GPUS in us-central1 is 32" in small.summary
     assert "need 64" in small.summary
@@ -60,7 +60,7 @@ def test_a_quota_below_the_need_is_an_error_and_one_in_use_a_warning(google: Goo
 
 def test_a_quota_that_google_does_not_report_is_reported_as_unknown(google: Google) -> None:
     google.fixed[REGION] = (200, {"name": "us-central1", "quotas": []})
-    unknown = asked(google)["GC982"]
+    unknown = findings_of(google)["GC982"]
     assert {found.severity for found in unknown} == {Severity.WARNING}
     assert "is not among those" in unknown[0].summary
 
@@ -77,10 +77,10 @@ def test_machines_that_run_already_are_needed_no_more(google: Google) -> None:
     full = [{"metric": "PREEMPTIBLE_NVIDIA_H200_GPUS", "limit": 64, "usage": 16}]
     google.fixed[REGION] = (200, {"name": "us-central1", "quotas": full})
     is_room = "PREEMPTIBLE_NVIDIA_H200_GPUS in us-central1:"
-    [found] = [f for f in asked(google)["GC982"] if is_room in f.summary]
+    [found] = [f for f in findings_of(google)["GC982"] if is_room in f.summary]
     assert "16 of 64 are in use, 64 more are needed" in found.summary
     existing(google, "train", 2)
-    assert not [f for f in asked(google)["GC982"] if is_room in f.summary]
+    assert not [f for f in findings_of(google)["GC982"] if is_room in f.summary]
 
 
 def test_missing_rights_are_listed(google: Google) -> None:
@@ -95,7 +95,7 @@ def test_missing_rights_are_listed(google: Google) -> None:
 def test_apis_that_are_not_enabled_are_reported_with_the_command_that_does_it(
     google: Google,
 ) -> None:
-    assert "GC1183" not in asked(google)
+    assert "GC1183" not in findings_of(google)
     enabled = [
         {"name": f"projects/123/services/{name}.googleapis.com"} for name in ("compute", "dns")
     ]
@@ -106,7 +106,7 @@ def test_apis_that_are_not_enabled_are_reported_with_the_command_that_does_it(
         "gcloud services enable iam.googleapis.com cloudresourcemanager.googleapis.com "
         "storage.googleapis.com billingbudgets.googleapis.com --project acme-ml"
     )
-    query = next(query for _, path, query, _ in google.asked if path.startswith("/usage/"))
+    query = next(query for _, path, query, _ in google.calls if path.startswith("/usage/"))
     assert query["filter"] == "state:ENABLED"
 
 
@@ -148,7 +148,7 @@ def test_a_reservation_that_does_not_fit_is_reported(
 
 def test_a_reservation_that_fits_is_not_mentioned_and_is_an_offer(google: Google) -> None:
     google.fixed[RESERVATION] = (200, reserved(inUseCount="1"))
-    assert "GC984" not in asked(google, "a3-megagpu-8g")
+    assert "GC984" not in findings_of(google, "a3-megagpu-8g")
     spec = spec_of("a3-megagpu-8g")
     plan = site_plan(spec, "central", load_catalog())
     now = datetime(2026, 11, 2, tzinfo=UTC)
@@ -166,7 +166,7 @@ def test_a_price_has_its_source_and_age(google: Google) -> None:
     demand, spot = offers(google.api(), plan, plan.pool("train"), load_catalog(), now=now)
     assert (demand.usd_per_hour, spot.usd_per_hour) == (84.81, 50.09)
     assert demand.age_s == 24 * 3600
-    notes = [found for found in asked(google)["GC987"] if "a3-ultragpu-8g" in found.summary]
+    notes = [found for found in findings_of(google)["GC987"] if "a3-ultragpu-8g" in found.summary]
     assert {found.severity for found in notes} == {Severity.NOTE}
     assert all("2026-1" in found.detail for found in notes)
 
@@ -182,7 +182,7 @@ def test_an_image_that_is_gone_or_of_other_processors_is_an_error(google: Google
 def test_what_exists_must_fit(google: Google) -> None:
     subnet = "/compute/projects/acme-net/regions/us-central1/subnetworks/gpu"
     google.fixed[subnet] = (200, {"network": "x/networks/other", "ipCidrRange": "10.0.0.0/30"})
-    said = [found.summary for found in asked(google, "a2-ultragpu-8g")["GC985"]]
+    said = [found.summary for found in findings_of(google, "a2-ultragpu-8g")["GC985"]]
     assert any("is in x/networks/other" in summary for summary in said)
     assert any("has 0 addresses, the nodes need 3" in summary for summary in said)
     assert any("nodes@acme-ml.iam.gserviceaccount.com does not exist" in s for s in said)
@@ -194,24 +194,26 @@ def test_a_subnet_must_have_room_for_what_is_still_to_be_made(google: Google) ->
     answer = {"ipCidrRange": "10.0.0.0/24", "utilizationDetails": used}
     vpc = site_plan(spec_of("a2-ultragpu-8g"), "central", load_catalog()).network.vpc
     google.fixed[subnet] = (200, answer | {"network": vpc})
-    [found] = [f for f in asked(google, "a2-ultragpu-8g")["GC985"] if "still need" in f.summary]
+    [found] = [
+        f for f in findings_of(google, "a2-ultragpu-8g")["GC985"] if "still need" in f.summary
+    ]
     assert "has 2 free addresses, the nodes still need 3" in found.summary
-    views = [query for _, path, query, _ in google.asked if path == subnet]
+    views = [query for _, path, query, _ in google.calls if path == subnet]
     assert views == [{"views": "WITH_UTILIZATION"}]
     used["ipv4Utilizations"][0]["totalFreeIp"] = "3"
-    assert not [f for f in asked(google, "a2-ultragpu-8g")["GC985"] if "still" in f.summary]
+    assert not [f for f in findings_of(google, "a2-ultragpu-8g")["GC985"] if "still" in f.summary]
 
 
 def test_an_answer_that_cannot_be_read_is_a_warning_like_no_answer(google: Google) -> None:
     google.fixed[REGION] = (200, {"quotas": "none"})
-    found = asked(google)["GC988"]
+    found = findings_of(google)["GC988"]
     assert "quota N2_CPUS: not checked, the answer can't be read" in found[0].summary
 
 
 def test_one_question_that_fails_leaves_the_others_answered(google: Google) -> None:
     refusal = {"error": {"code": 403, "status": "PERMISSION_DENIED", "message": "no quota for you"}}
     google.fixed[REGION] = (403, refusal)
-    found = asked(google)
+    found = findings_of(google)
     assert "quota N2_CPUS: not checked" in found["GC988"][0].summary
     assert "no quota for you" in found["GC988"][0].detail
     assert "GC987" in found
@@ -237,7 +239,7 @@ IMAGES = "/compute/projects/ubuntu-os-cloud/global/images/family"
 )
 def test_each_question_that_is_refused_is_named(google: Google, path: str, what: str) -> None:
     google.fixed[path] = (403, {"error": {"status": "PERMISSION_DENIED", "message": "you may not"}})
-    said = [found.summary for found in asked(google)["GC988"]]
+    said = [found.summary for found in findings_of(google)["GC988"]]
     assert any(summary.startswith(what) and "not checked" in summary for summary in said)
 
 
@@ -253,7 +255,7 @@ def test_each_question_that_is_refused_is_named(google: Google, path: str, what:
 )
 def test_what_exists_and_may_not_be_read_is_named(google: Google, path: str, what: str) -> None:
     google.fixed[path] = (403, {"error": {"status": "PERMISSION_DENIED", "message": "you may not"}})
-    said = [found.summary for found in asked(google, "a2-ultragpu-8g")["GC988"]]
+    said = [found.summary for found in findings_of(google, "a2-ultragpu-8g")["GC988"]]
     assert any(summary.startswith(what) for summary in said)
 
 
@@ -264,18 +266,18 @@ def test_an_account_of_another_owner_with_the_name_of_ours_is_refused(google: Go
     email = f"{account}@acme-ml.iam.gserviceaccount.com"
     path = f"/iam/projects/acme-ml/serviceAccounts/{email}"
     google.fixed[path] = (200, {"email": email, "description": plan.names.description})
-    assert "GC985" not in asked(google)  # a killed run of this site made it
+    assert "GC985" not in findings_of(google)  # a killed run of this site made it
     google.fixed[path] = (200, {"email": email, "description": "of the web shop"})
     assert one(google, "GC985").summary == f"service account {email} exists, and is not gcluster's"
 
 
 def test_a_reservation_that_may_not_be_read_is_named(google: Google) -> None:
     google.fixed[RESERVATION] = (403, {"error": {"status": "PERMISSION_DENIED", "message": "no"}})
-    said = [found.summary for found in asked(google, "a3-megagpu-8g")["GC988"]]
+    said = [found.summary for found in findings_of(google, "a3-megagpu-8g")["GC988"]]
     assert any(summary.startswith("reservation projects/acme-ml") for summary in said)
 
 
-class NobodyLoggedIn:
+class ExpiredLogin:
     """A login that has ended."""
 
     def request(self, *_: object, **__: object) -> Reply:
@@ -286,7 +288,7 @@ class NobodyLoggedIn:
 def test_without_a_login_one_warning_reports_what_is_not_known() -> None:
     spec = spec_of("a3-ultragpu-8g")
     plan = site_plan(spec, "west", load_catalog())
-    api = Api("acme-ml", login=NobodyLoggedIn())
+    api = Api("acme-ml", login=ExpiredLogin())
     found, *prices = preflight(api, spec, plan, load_catalog())
     assert {price.code for price in prices} == {"GC987"}, "the catalog's, which need no login"
     assert (found.code, found.severity) == ("GC980", Severity.WARNING)

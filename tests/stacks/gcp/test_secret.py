@@ -18,7 +18,7 @@ class Session:
 
     def __init__(self, data: bytes, status: int = 200) -> None:
         """Keep one secret."""
-        self.asked: list[str] = []
+        self.calls: list[str] = []
         self._status = status
         answer = {"name": "n", "payload": {"data": base64.b64encode(data).decode()}}
         refusal = {"error": {"message": "Permission denied", "status": "PERMISSION_DENIED"}}
@@ -26,7 +26,7 @@ class Session:
 
     def request(self, method: str, url: str, **_: object) -> Any:
         """Answer."""
-        self.asked.append(f"{method} {url}")
+        self.calls.append(f"{method} {url}")
         return SimpleNamespace(status_code=self._status, content=self._content)
 
 
@@ -35,7 +35,7 @@ def test_the_newest_version_is_read_where_none_is_named() -> None:
     assert read_secret("projects/p/secrets/ldap", session) == "plover"
     assert read_secret("projects/p/secrets/ldap/versions/3", session) == "plover"
     root = "GET https://secretmanager.googleapis.com/v1/projects/p/secrets/ldap/versions"
-    assert session.asked == [f"{root}/latest:access", f"{root}/3:access"]
+    assert session.calls == [f"{root}/latest:access", f"{root}/3:access"]
 
 
 def test_what_is_refused_or_no_text_is_reported_without_it() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.shell_double import write_double
 
 from gcluster.stacks.local import labels, nodes
 from gcluster.stacks.local.engine import (
@@ -26,8 +27,7 @@ def double(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, st
 
     def make(name: str, script: str) -> Path:
         program = tmp_path / name
-        program.write_text(f"#!/bin/sh\n{script}\n")
-        program.chmod(0o755)
+        write_double(program, script)
         return program
 
     return make

@@ -38,12 +38,12 @@ Answer = tuple[int, Any]
 
 
 class Oracle:
-    """One compartment. `asked` has every question; `fixed` answers what is not about machines."""
+    """One compartment. `calls` has every request; `fixed` answers what is not about machines."""
 
     def __init__(self) -> None:
         """Start without machines."""
         self.fixed: dict[str, Any] = json.loads(FIXTURE.read_text(encoding="utf-8"))["answers"]
-        self.asked: list[tuple[str, str, Any]] = []
+        self.calls: list[tuple[str, str, Any]] = []
         self.machines: dict[str, dict[str, Any]] = {}
         self.configurations: dict[str, dict[str, Any]] = {}
         self.networks: list[dict[str, Any]] = []
@@ -98,20 +98,20 @@ class Oracle:
         }
         return name
 
-    def alive(self) -> list[dict[str, Any]]:
+    def existing(self) -> list[dict[str, Any]]:
         """Return the machines that are there."""
         return [m for m in self.machines.values() if m["lifecycleState"] != "TERMINATED"]
 
     def posted(self, end: str) -> list[Any]:
         """Return the bodies that were sent to paths with this end."""
-        return [body for method, path, body in self.asked if method != "GET" and path.endswith(end)]
+        return [body for method, path, body in self.calls if method != "GET" and path.endswith(end)]
 
     def answer(
         self, method: str, path: str, query: dict[str, str], body: Any, token: str
     ) -> Answer:
         """Answer one question."""
         with self._lock:
-            self.asked.append((method, path, body))
+            self.calls.append((method, path, body))
             if self.logged_out:
                 return 401, {"code": "NotAuthenticated", "message": "The key is not known."}
             if (method, path) == ("POST", "compute/instances"):

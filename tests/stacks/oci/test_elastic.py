@@ -16,7 +16,7 @@ TOKEN = "intent-1"  # noqa: S105  # no secret
 
 
 def hosts(oracle: Oracle) -> list[str]:
-    return sorted(m["freeformTags"].get("gcluster-host", "") for m in oracle.alive())
+    return sorted(m["freeformTags"].get("gcluster-host", "") for m in oracle.existing())
 
 
 def ready(oracle: Oracle) -> SitePlan:
@@ -72,7 +72,7 @@ def test_fewer_than_requested_are_undone(oracle: Oracle) -> None:
     with pytest.raises(ProviderError) as caught:
         grow(oracle.api(), plan, plan.pool("train"), ["train002", "train003"], TOKEN)
     assert caught.value.diagnostics[0].code == "GC960"
-    assert oracle.alive() == []
+    assert oracle.existing() == []
 
 
 def test_a_burst_that_was_undone_may_be_tried_again_with_its_token(oracle: Oracle) -> None:
@@ -82,7 +82,7 @@ def test_a_burst_that_was_undone_may_be_tried_again_with_its_token(oracle: Oracl
         grow(oracle.api(), plan, plan.pool("train"), ["train002", "train003"], TOKEN)
     oracle.room = 10
     started = grow(oracle.api(), plan, plan.pool("train"), ["train002", "train003"], TOKEN)
-    assert {machine.id for machine in started} == {m["id"] for m in oracle.alive()}
+    assert {machine.id for machine in started} == {m["id"] for m in oracle.existing()}
     assert hosts(oracle) == ["train002", "train003"]
 
 

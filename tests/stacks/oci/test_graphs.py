@@ -85,7 +85,7 @@ def test_no_compute_node_has_a_public_address(machine: str) -> None:
 
 
 @every_machine
-def test_nobody_comes_in_from_everywhere(machine: str) -> None:
+def test_no_rule_admits_every_address(machine: str) -> None:
     graph = graph_of(machine)
     for rule in graph.of_type("NetworkSecurityGroupSecurityRule"):
         if rule.inputs["direction"] == "INGRESS":

@@ -23,9 +23,9 @@ def test_nodes_of_a_cluster_network_get_the_free_names_and_keep_them(oracle: Ora
     first, second = oracle.add(POOL), oracle.add({**POOL, "gcluster-host": "train001"})
     name_nodes(oracle.api(), plan)
     name_nodes(oracle.api(), plan)
-    named = {m["id"]: m["freeformTags"]["gcluster-host"] for m in oracle.alive()}
+    named = {m["id"]: m["freeformTags"]["gcluster-host"] for m in oracle.existing()}
     assert named == {first: "train002", second: "train001"}
-    renamed = [body for method, _, body in oracle.asked if method == "PUT"]
+    renamed = [body for method, _, body in oracle.calls if method == "PUT"]
     assert [body["freeformTags"]["gcluster-pool"] for body in renamed] == ["train"]
 
 
@@ -45,7 +45,7 @@ def test_a_smaller_pool_ends_its_last_nodes_and_not_those_that_oci_would_choose(
         }
     ]
     give_back(oracle.api(), plan)
-    assert [machine["id"] for machine in oracle.alive()] == [kept]
+    assert [machine["id"] for machine in oracle.existing()] == [kept]
 
 
 def test_a_group_that_oci_still_makes_is_waited_for(oracle: Oracle) -> None:
@@ -54,11 +54,11 @@ def test_a_group_that_oci_still_makes_is_waited_for(oracle: Oracle) -> None:
     oracle.networks = [{**group, "lifecycleState": "PROVISIONING"}]
     answer: list[str] = []
 
-    def tell(what: str) -> None:
+    def on_event(what: str) -> None:
         answer.append(what)
         oracle.networks[0]["lifecycleState"] = "RUNNING"
 
-    await_groups(oracle.api(), plan_of(MACHINE), tell, pause_s=0)
+    await_groups(oracle.api(), plan_of(MACHINE), on_event, pause_s=0)
     assert answer == ["OCI still makes lab-here-train"]
 
 
@@ -74,18 +74,18 @@ def test_what_was_taken_up_is_waited_for_while_oci_still_makes_it(oracle: Oracle
     )
     reported: list[str] = []
 
-    def tell(what: str) -> None:
+    def on_event(what: str) -> None:
         reported.append(what)
         answer["items"][0]["lifecycleState"] = "ACTIVE"
 
-    await_made(oracle.api(), plan_of(MACHINE), (one,), tell, pause_s=0)
+    await_made(oracle.api(), plan_of(MACHINE), (one,), on_event, pause_s=0)
     assert reported == ["OCI still makes lab-here-data"]
 
 
 def test_the_host_key_is_read_off_the_console_and_the_capture_is_removed(oracle: Oracle) -> None:
     machine = oracle.add(POOL)
     assert host_keys(read_console(oracle.api(), machine)) == (HOST_KEY,)
-    removed = [path for method, path, _ in oracle.asked if method == "DELETE"]
+    removed = [path for method, path, _ in oracle.calls if method == "DELETE"]
     assert removed == [f"compute/instanceConsoleHistories/history-{machine}"]
 
 

@@ -132,7 +132,7 @@ def test_what_the_engine_of_a_killed_run_writes_as_it_ends_is_waited_for_and_kep
     written = b'{"version": 3, "deployment": {"resources": [{"urn": "late", "type": "a:b:C"}]}}'
     reported: list[str] = []
 
-    def hear(event: SiteEvent) -> None:
+    def on_event(event: SiteEvent) -> None:
         reported.append(event.what)
         (command.folder / "stack.json").write_bytes(written)
         outliving.communicate()
@@ -140,7 +140,7 @@ def test_what_the_engine_of_a_killed_run_writes_as_it_ends_is_waited_for_and_kep
     def edit(exported: bytes) -> bytes:
         return exported.replace(b"[", b'[{"urn": "mine", "type": "a:b:C"}, ').replace(b", ]", b"]")
 
-    stack = engine(hear)
+    stack = engine(on_event)
     stack.refresh()
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as outliving:
         command.lock(host=socket.gethostname(), pid=outliving.pid)

@@ -22,7 +22,7 @@ def step(part: str, op: str, name: str, **more: object) -> EngineEvent:
     return EngineEvent.from_json({"sequence": 1, "timestamp": 1, part: {"metadata": metadata}})
 
 
-def said(severity: str, message: str, of: str = "") -> EngineEvent:
+def diagnostic_event(severity: str, message: str, of: str = "") -> EngineEvent:
     event = {"message": message, "color": "never", "severity": severity, "urn": of}
     return EngineEvent.from_json({"sequence": 1, "timestamp": 1, "diagnosticEvent": event})
 
@@ -56,9 +56,9 @@ def test_a_resource_is_reported_when_it_is_done() -> None:
 
 def test_resources_without_capacity_are_reported_apart_by_name() -> None:
     fold, _ = folded(
-        said("error", "InsufficientInstanceCapacity: not now", urn("demo-east-gpu001")),
-        said("error", "VcpuLimitExceeded: too many", urn("demo-east-gpu002")),
-        said("error", "update failed", STACK),
+        diagnostic_event("error", "InsufficientInstanceCapacity: not now", urn("demo-east-gpu001")),
+        diagnostic_event("error", "VcpuLimitExceeded: too many", urn("demo-east-gpu002")),
+        diagnostic_event("error", "update failed", STACK),
     )
     assert {name: found.code for name, found in fold.lacking().items()} == {
         "demo-east-gpu001": "GC960"
@@ -106,12 +106,12 @@ def test_frames_are_no_changes() -> None:
 def test_each_failed_resource_is_a_finding_and_the_closing_line_is_not() -> None:
     capacity = "creating EC2 Instance: InsufficientInstanceCapacity: none"
     fold, _ = folded(
-        said("info", "creating"),
-        said("error", capacity, urn("gpu-0")),
-        said("error", capacity, urn("gpu-0")),
-        said("error", "api error UnauthorizedOperation", urn("gpu-1")),
-        said("warning", "old image \n"),
-        said("error", "update failed", STACK),
+        diagnostic_event("info", "creating"),
+        diagnostic_event("error", capacity, urn("gpu-0")),
+        diagnostic_event("error", capacity, urn("gpu-0")),
+        diagnostic_event("error", "api error UnauthorizedOperation", urn("gpu-1")),
+        diagnostic_event("warning", "old image \n"),
+        diagnostic_event("error", "update failed", STACK),
     )
     assert [(finding.code, finding.summary.partition(":")[0]) for finding in fold.findings()] == [
         ("GC960", "Instance gpu-0"),
@@ -121,7 +121,7 @@ def test_each_failed_resource_is_a_finding_and_the_closing_line_is_not() -> None
 
 
 def test_without_a_failed_resource_the_commands_own_words_are_the_finding() -> None:
-    fold, _ = folded(said("error", "update failed", STACK))
+    fold, _ = folded(diagnostic_event("error", "update failed", STACK))
     [finding] = fold.findings("code: 255\nstderr: error: could not open bucket")
     assert finding.code == "GC966"
     assert "could not open bucket" in finding.detail

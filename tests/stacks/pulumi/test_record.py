@@ -162,7 +162,7 @@ def test_a_resource_that_exists_is_recorded_as_read() -> None:
     assert graph.outputs == {"vpc": "vpc-0abc"}
 
 
-def ask() -> None:
+def look_up_image() -> None:
     image = aws.ec2.get_ami(owners=["amazon"], most_recent=True)
     later = aws.ec2.get_ami_output(owners=["amazon"], most_recent=True)
     aws.ec2.Instance("one", ami=image.id, instance_type="p5.48xlarge")
@@ -172,7 +172,7 @@ def ask() -> None:
 def test_invokes_are_answered_from_the_table() -> None:
     requested = "aws:ec2/getAmi:getAmi"
     for answer in ({"id": "ami-1"}, lambda given: {"id": f"ami-{len(given['owners'])}"}):
-        graph = record(ask, project="demo", stack="east", answers={requested: answer})
+        graph = record(look_up_image, project="demo", stack="east", answers={requested: answer})
         assert Graph(graph).named("one").inputs["ami"] == "ami-1"
         assert Graph(graph).named("two").inputs["ami"] == "ami-1"
         assert [invoke.token for invoke in graph.invokes] == [requested]
@@ -180,7 +180,7 @@ def test_invokes_are_answered_from_the_table() -> None:
 
 def test_an_invoke_without_an_answer_is_named() -> None:
     with pytest.raises(RecordError, match=r'aws:ec2/getAmi:getAmi with \{.*"owners":\["amazon"\]'):
-        recorded(ask)
+        recorded(look_up_image)
 
 
 def missing_input() -> None:
@@ -220,7 +220,7 @@ def test_what_the_program_logs_as_an_error_is_one() -> None:
 
 def test_after_a_failure_the_next_recording_is_as_the_first() -> None:
     before = recorded(program()).to_json()
-    for run in (missing_input, failing_apply, twice, ask):
+    for run in (missing_input, failing_apply, twice, look_up_image):
         with pytest.raises(RecordError):
             recorded(run)
     assert recorded(program()).to_json() == before

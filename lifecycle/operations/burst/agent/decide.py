@@ -1,6 +1,6 @@
 """What the agent does next, from the ledger and the scheduler's state: pure, without memory.
 
-Nothing is remembered between two rounds but the ledger, so a round after a kill decides as the one
+Nothing is kept between two rounds but the ledger, so a round after a kill decides as the one
 before it would have.
 """
 
@@ -58,7 +58,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GoOn(msgspec.Struct, frozen=True, kw_only=True):
-    """Continue with nodes from their state in the ledger: asked, made or leaving."""
+    """Continue with nodes from their state in the ledger: `asked`, made or leaving."""
 
     records: tuple[NodeRecord, ...]
 

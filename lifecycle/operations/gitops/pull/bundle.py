@@ -279,5 +279,5 @@ def runtime(cache: Path) -> bytes:
 def _folder(package: str) -> Path:
     found = find_spec(package)
     if found is None or found.origin is None:
-        raise RuntimeError(f"{package} is not installed beside gcluster")
+        raise RuntimeError(f"{package} is not installed next to gcluster")
     return Path(found.origin).parent

@@ -73,7 +73,7 @@ def update(
         return Outcome(target, version, staged=True)
     raise RedfishError(
         f"{target}: the update ended well, yet the BMC lists {version or 'nothing'} "
-        "and asks for no reset"
+        "and requests no reset"
     )
 
 

@@ -82,7 +82,7 @@ def objection(request: Resource, nodes: dict[str, set[str]]) -> str:
     spec = request["spec"]
     name = spec["username"].removeprefix(USER)
     if not spec["username"].startswith(USER) or "system:nodes" not in spec.get("groups", []):
-        return "who asks is no node"
+        return "the requester is no node"
     if not set(spec["usages"]) <= MAY_ASK_FOR:
         return "it is to do more than serve"
     subject, requested = read_request(spec["request"])

@@ -10,7 +10,7 @@ them anyway. It may be killed at any point: what kubeadm had begun to write is r
 reads a certificate is restarted as long as its manifest is older, and a manifest is replaced whole,
 by one of which an annotation differs.
 
-GCLUSTER_KUBERNETES stands for /etc/kubernetes where a test has another folder.
+GCLUSTER_KUBERNETES replaces /etc/kubernetes where a test has another folder.
 """
 
 from __future__ import annotations

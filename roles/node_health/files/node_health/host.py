@@ -29,7 +29,7 @@ def check_memory(gib: float, probe: Probe) -> Iterator[Finding]:
     """Yield missing memory, and uncorrectable errors of it (EDAC)."""
     found = re.search(r"^MemTotal:\s+([0-9]+) kB", probe.read("/proc/meminfo"), re.MULTILINE)
     if found is None:
-        raise CheckIncomplete("/proc/meminfo tells no MemTotal")
+        raise CheckIncomplete("/proc/meminfo has no MemTotal")
     there = int(found[1]) / 2**20
     if gib and there < gib * MEMORY_SHARE:
         yield Finding("memory-size", f"{there:.0f} of {gib:g} GiB memory")

@@ -110,7 +110,9 @@ def _rails(expected: Nics, probe: Probe) -> Generator[Finding, None, list[str]]:
     layer = LINK_LAYERS[expected.kind]
     missing = [name for name in names if name not in ports or ports[name].layer != layer]
     if missing:
-        wrong = ", ".join(f"{n} speaks {ports[n].layer}" if n in ports else n for n in missing)
+        wrong = ", ".join(
+            f"{n} has link type {ports[n].layer}" if n in ports else n for n in missing
+        )
         many = f"{len(names) - len(missing)} of {len(names)} {expected.kind} rails"
         yield Finding("nic-count", f"{many}, not {wrong}")
     return [f"/sys/class/infiniband/{name}/ports/1" for name in names if name not in missing]

@@ -228,7 +228,7 @@ def refuse_in_use(gpu: Gpu) -> None:
 
 
 def set_mode(gpu: Gpu, *, is_sliced: bool) -> None:
-    """Set MIG mode, which Hopper and newer ones forget at a restart.
+    """Set MIG mode, which Hopper and newer ones lose at a restart.
 
     Raises:
         FailedError: it doesn't hold now; before Hopper that takes a reset of the GPU.

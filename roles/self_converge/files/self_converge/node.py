@@ -78,7 +78,7 @@ def main(arguments: list[str]) -> int:
     if outcome.reason:
         sys.stdout.write(outcome.state + ": " + outcome.reason + "\n")
     if error:
-        sys.stderr.write("the collector was not told: " + error + "\n")
+        sys.stderr.write("the collector was not reached: " + error + "\n")
     return 1 if outcome.state in {"failed", "refused"} else 0
 
 

@@ -41,7 +41,7 @@ def main() -> int:
             break
         time.sleep(EVERY_S)
     else:
-        print(f"slurmctld has not heard of this start of {node} yet", file=sys.stderr)
+        print(f"slurmctld has no record of this start of {node} yet", file=sys.stderr)
         return 1
     state = re.search(r" State=(\S+)", said)
     if state is None or "CLOUD" in state[1]:

@@ -186,7 +186,7 @@ def peer_differences(expected: Expected) -> Iterator[tuple[str, list[str]]]:
             to += ["endpoint", peer["endpoint"]] if peer["endpoint"] else []
             yield f"reaches {peer['name']} of {peer['site']} ({', '.join(networks)})", to
     for key in peers:
-        yield "forgets a gateway that is no longer asked for", ["peer", key, "remove"]
+        yield "forgets a gateway that is no longer requested", ["peer", key, "remove"]
 
 
 def make() -> None:

@@ -176,7 +176,7 @@ class _Tags(HTMLParser):
         assert not [name for name, _ in attrs if name.startswith("on") or name in {"src", "href"}]
 
 
-def test_the_page_has_no_script_and_loads_nothing_whatever_people_call_themselves() -> None:
+def test_the_page_has_no_script_and_loads_nothing_with_any_user_names() -> None:
     page = report_html(report(HOSTILE, HOSTILE))
     tags = _Tags()
     tags.feed(page)
@@ -203,7 +203,7 @@ def test_markdown_of_a_hostile_name_stays_one_cell() -> None:
     assert "<script>" not in hostile
 
 
-def test_a_report_says_how_much_of_the_time_it_knows_and_what_it_doesnt() -> None:
+def test_a_report_shows_how_much_of_the_time_has_metrics_and_what_has_none() -> None:
     lines = report_text(report(), PIPE).splitlines()
 
     assert "metrics of 60 min of the 2 h: Prometheus keeps no more, or didn't run" in lines

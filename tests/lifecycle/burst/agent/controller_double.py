@@ -43,7 +43,7 @@ class DoubleJob(msgspec.Struct, kw_only=True):
     requeued: int = 0
 
 
-class Told(msgspec.Struct, kw_only=True):
+class ControllerState(msgspec.Struct, kw_only=True):
     """All that the double knows."""
 
     now: float
@@ -57,7 +57,7 @@ class Told(msgspec.Struct, kw_only=True):
     """Address that registering nodes seem to have; "": their own."""
     mute: frozenset[str] = frozenset()
     """Nodes that never register."""
-    asked: int = 0
+    request_count: int = 0
 
 
 class ControllerDouble:
@@ -68,18 +68,18 @@ class ControllerDouble:
         self.path = path
         self._lock = threading.RLock()
 
-    def load(self) -> Told:
+    def load(self) -> ControllerState:
         """Return what it knows."""
-        return msgspec.json.decode(self.path.read_bytes(), type=Told)
+        return msgspec.json.decode(self.path.read_bytes(), type=ControllerState)
 
-    def save(self, answer: Told) -> None:
+    def save(self, answer: ControllerState) -> None:
         """Replace what it knows, whole."""
         fresh = self.path.with_suffix(".new")
         fresh.write_bytes(msgspec.json.encode(answer))
         fresh.replace(self.path)
 
     @contextmanager
-    def changed(self) -> Iterator[Told]:
+    def changed(self) -> Iterator[ControllerState]:
         """Give what it knows to change: its calls come from several threads."""
         with self._lock:
             answer = self.load()
@@ -171,7 +171,7 @@ def _off(node: DoubleNode) -> DoubleNode:
     return DoubleNode(partition=node.partition, elastic=node.elastic, state="off")
 
 
-def _down(answer: Told, name: str, reason: str) -> None:
+def _down(answer: ControllerState, name: str, reason: str) -> None:
     node = answer.nodes[name]
     node.state, node.reason = "down", reason
     job = answer.jobs.get(node.job)
@@ -184,14 +184,14 @@ def _down(answer: Told, name: str, reason: str) -> None:
         job.requeued += 1
 
 
-def _register(answer: Told) -> None:
+def _register(answer: ControllerState) -> None:
     for name, node in answer.nodes.items():
         if node.state == "coming" and node.address and name not in answer.mute:
             node.state, node.since = "here", answer.now
             node.address = answer.router or node.address
 
 
-def _finish(answer: Told) -> None:
+def _finish(answer: ControllerState) -> None:
     for job in answer.jobs.values():
         if job.nodes and all(answer.nodes[name].state == "here" for name in job.nodes):
             if job.started is None:
@@ -203,7 +203,7 @@ def _finish(answer: Told) -> None:
                 job.nodes = []
 
 
-def _schedule(answer: Told) -> None:
+def _schedule(answer: ControllerState) -> None:
     for key, job in answer.jobs.items():
         if job.nodes or job.ended is not None or job.job.held:
             continue
@@ -228,7 +228,7 @@ def _schedule(answer: Told) -> None:
             _request(answer, "resume", started)
 
 
-def _time_out(answer: Told) -> None:
+def _time_out(answer: ControllerState) -> None:
     late = [
         name
         for name, node in answer.nodes.items()
@@ -240,7 +240,7 @@ def _time_out(answer: Told) -> None:
         _request(answer, "failed", late)
 
 
-def _let_go(answer: Told) -> None:
+def _let_go(answer: ControllerState) -> None:
     idle = [
         name
         for name, node in answer.nodes.items()
@@ -253,7 +253,7 @@ def _let_go(answer: Told) -> None:
         _request(answer, "suspend", idle)
 
 
-def _request(answer: Told, kind: str, nodes: list[str]) -> None:
-    answer.asked += 1
-    key = f"{answer.asked:04d}-{kind}"
+def _request(answer: ControllerState, kind: str, nodes: list[str]) -> None:
+    answer.request_count += 1
+    key = f"{answer.request_count:04d}-{kind}"
     answer.requests[key] = Request(id=key, kind=kind, nodes=tuple(nodes), at=answer.now)

@@ -21,7 +21,7 @@ from gcluster.lifecycle.operations.burst.agent.work import ProviderWork
 from gcluster.lifecycle.operations.burst.policy import PendingJob
 from gcluster.lifecycle.state import EventLog
 
-from .controller_double import ControllerDouble, DoubleJob, DoubleNode, Told
+from .controller_double import ControllerDouble, ControllerState, DoubleJob, DoubleNode
 
 SPEC = """\
 apiVersion: gcluster/v1
@@ -66,7 +66,7 @@ class Harness:
         self.spec = folder / "cluster.yaml"
         self.spec.write_text(SPEC.format(cloud=cloud, spill=spill))
         self.controller = ControllerDouble(folder / "controller.json")
-        answer = Told(now=BEGIN)
+        answer = ControllerState(now=BEGIN)
         for number in (1, 2):
             answer.nodes[f"gpu00{number}"] = DoubleNode(
                 partition="train", elastic=False, state="here", since=BEGIN
@@ -78,7 +78,7 @@ class Harness:
         if at_home:
             answer.jobs["home"] = _job("home", "train", at_home, run_s=3600)
         self.controller.save(answer)
-        self.said: list[AgentEvent] = []
+        self.events: list[AgentEvent] = []
 
     @classmethod
     def opened(cls, folder: Path) -> Harness:
@@ -86,7 +86,7 @@ class Harness:
         harness = cls.__new__(cls)
         harness.spec = folder / "cluster.yaml"
         harness.controller = ControllerDouble(folder / "controller.json")
-        harness.said = []
+        harness.events = []
         return harness
 
     def submit(
@@ -96,7 +96,7 @@ class Harness:
         with self.controller.changed() as answer:
             answer.jobs[name] = _job(name, partition, nodes, run_s=run_s, now=answer.now)
 
-    def change(self, act: Callable[[Told], None]) -> None:
+    def change(self, act: Callable[[ControllerState], None]) -> None:
         """Change what the controller's double knows."""
         with self.controller.changed() as answer:
             act(answer)
@@ -124,7 +124,7 @@ class Harness:
             work=work,
             ledger=BurstLedger(cluster.events),
             call_pool=call_pool or Inline(),
-            say=self.said.append,
+            say=self.events.append,
         )
 
     def run(self, rounds: int = 400) -> None:

@@ -30,7 +30,7 @@ def harness(own_places: Path, monkeypatch: pytest.MonkeyPatch) -> Harness:
 
 
 def _round(harness: Harness) -> None:
-    run.run_agent(str(harness.spec), once=True, interval_s=1, say=harness.said.append)
+    run.run_agent(str(harness.spec), once=True, interval_s=1, say=harness.events.append)
 
 
 def test_each_step_of_rented_nodes_is_a_line_of_the_file_and_of_the_history(

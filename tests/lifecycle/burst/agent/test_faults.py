@@ -22,7 +22,7 @@ from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load_text
 from gcluster.schemas.spec import ClusterSpec
 
-from .controller_double import Told
+from .controller_double import ControllerState
 from .harness import Harness, Inline
 
 CLOUD = """\
@@ -52,7 +52,7 @@ class Cloud:
     def __init__(self, *, refuses: Collection[str] = ()) -> None:
         """Refuse these options."""
         self.refuses = set(refuses)
-        self.asked: list[tuple[str, tuple[str, ...]]] = []
+        self.requests: list[tuple[str, tuple[str, ...]]] = []
         self.there: set[str] = set()
         self.slow: dict[str, threading.Event] = {}
         self.asks: dict[str, float] = {}
@@ -62,7 +62,7 @@ class Cloud:
         self, _site: str, _pool: str, nodes: Collection[str], option: str, _token: str
     ) -> CreateResult:
         """Make them, late where they are slow."""
-        self.asked.append((option, tuple(nodes)))
+        self.requests.append((option, tuple(nodes)))
         for name in nodes:
             if name in self.slow:
                 self.slow[name].wait(20)
@@ -109,7 +109,7 @@ def rented(
         work=cloud,
         ledger=BurstLedger(harness.cluster().events),
         call_pool=call_pool or Inline(),
-        say=harness.said.append,
+        say=harness.events.append,
     )
 
 
@@ -129,7 +129,7 @@ def test_what_spot_refuses_is_bought_on_demand(harness: Harness) -> None:
 
     rounds(rented(harness, cloud), 6)
 
-    assert [option for option, _ in cloud.asked] == ["spot", "on-demand"]
+    assert [option for option, _ in cloud.requests] == ["spot", "on-demand"]
     assert cloud.there == {"spill001"}
 
 
@@ -137,16 +137,16 @@ def test_a_node_that_never_came_is_bought_by_the_next_option(harness: Harness) -
     cloud = Cloud()
     harness.submit("a", partition="spill", run_s=1e6)
 
-    def deaf(answer: Told) -> None:
+    def mark_silent(answer: ControllerState) -> None:
         answer.mute, answer.resume_timeout = frozenset({"spill001"}), 50
         for name in ("spill002", "spill003", "spill004"):
             answer.nodes[name].state = "down"
 
-    harness.change(deaf)
+    harness.change(mark_silent)
 
     rounds(rented(harness, cloud), 25)
 
-    assert [option for option, _ in cloud.asked][:2] == ["spot", "on-demand"]
+    assert [option for option, _ in cloud.requests][:2] == ["spot", "on-demand"]
 
 
 def test_above_its_ceiling_nothing_is_bought_and_the_job_is_reported(harness: Harness) -> None:
@@ -155,7 +155,7 @@ def test_above_its_ceiling_nothing_is_bought_and_the_job_is_reported(harness: Ha
 
     rounds(rented(harness, cloud, spill=", max_usd_per_hour: 1"), 4)
 
-    assert cloud.asked == []
+    assert cloud.requests == []
     assert (
         harness.controller.load()
         .jobs["a"]
@@ -173,7 +173,7 @@ def test_a_ceiling_leaves_only_the_options_below_it(harness: Harness) -> None:
         4,
     )
 
-    (requested,) = cloud.asked
+    (requested,) = cloud.requests
     assert requested[0].startswith("spot")
 
 
@@ -200,7 +200,7 @@ def test_what_a_provider_requests_now_goes_before_the_catalogs_price(harness: Ha
 
     rounds(rented(harness, cloud, spill=f", max_usd_per_hour: {usd * 2}"), 5)
 
-    assert [option for option, _ in cloud.asked] == ["spot"]
+    assert [option for option, _ in cloud.requests] == ["spot"]
     assert cloud.there == set()
 
 
@@ -211,7 +211,7 @@ def test_a_price_below_the_catalogs_opens_no_ceiling(harness: Harness) -> None:
 
     rounds(rented(harness, cloud, spill=", max_usd_per_hour: 1"), 5)
 
-    assert cloud.asked == []
+    assert cloud.requests == []
 
 
 def test_a_cloud_that_is_slow_holds_up_its_own_nodes_alone(harness: Harness) -> None:
@@ -228,7 +228,7 @@ def test_a_cloud_that_is_slow_holds_up_its_own_nodes_alone(harness: Harness) -> 
     finally:
         cloud.slow["spill001"].set()
         call_pool.close()
-    assert [nodes for _, nodes in cloud.asked] == [("spill001",), ("spill002",)]
+    assert [nodes for _, nodes in cloud.requests] == [("spill001",), ("spill002",)]
 
 
 def test_a_second_agent_does_not_act(harness: Harness) -> None:
@@ -239,9 +239,9 @@ def test_a_second_agent_does_not_act(harness: Harness) -> None:
         acquire(cluster.store, [LOCK], reason="burst agent"),
         pytest.raises(LifecycleError) as refused,
     ):
-        run_agent(str(harness.spec), once=True, interval_s=1, say=harness.said.append)
+        run_agent(str(harness.spec), once=True, interval_s=1, say=harness.events.append)
 
-    assert (refused.value.exit_code, harness.said) == (Exit.LOCKED, [])
+    assert (refused.value.exit_code, harness.events) == (Exit.LOCKED, [])
 
 
 def test_a_provider_is_shown_one_way_to_buy_alone() -> None:

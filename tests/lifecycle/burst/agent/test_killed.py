@@ -24,7 +24,7 @@ import pytest
 from gcluster.lifecycle.state import StateStore
 from gcluster.stacks.simulated.cloud import Cloud
 
-from .controller_double import ControllerDouble, Told
+from .controller_double import ControllerDouble, ControllerState
 from .harness import Harness
 
 ALONE = "GCLUSTER_TESTS_ALONE"
@@ -55,7 +55,7 @@ def _never_joins(folder: Path) -> Harness:
     return harness
 
 
-def _mute_and_short(reported: Told) -> None:
+def _mute_and_short(reported: ControllerState) -> None:
     reported.mute, reported.resume_timeout = frozenset({"spill001"}), 40
 
 
@@ -77,7 +77,7 @@ def _in_a_fresh_interpreter(scenario: str) -> str:
     Returns what it counted.
     """
     here = Path(__file__)
-    test = f"{here}::test_wherever_it_is_killed_the_book_closes_and_nothing_is_left[{scenario}]"
+    test = f"{here}::test_wherever_it_is_killed_the_ledger_closes_and_nothing_is_left[{scenario}]"
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", test],
         cwd=here.parents[4],
@@ -151,13 +151,13 @@ def _note_machines(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("scenario", list(SCENARIOS))
-def test_wherever_it_is_killed_the_book_closes_and_nothing_is_left(
+def test_wherever_it_is_killed_the_ledger_closes_and_nothing_is_left(
     scenario: str, own_places: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     if ALONE not in os.environ:
-        said = _in_a_fresh_interpreter(scenario)
+        events = _in_a_fresh_interpreter(scenario)
         with capfd.disabled():
-            print(f"\n{said}")  # noqa: T201  # what `make prove-burst` shows
+            print(f"\n{events}")  # noqa: T201  # what `make prove-burst` shows
         return
     make = SCENARIOS[scenario]
     number, killed = 0, 0

@@ -31,13 +31,13 @@ def test_nodes_beyond_the_spec_are_given_back_and_those_it_always_has_are_not(
     for _ in range(4):
         agent.round()
     harness.spec.write_text(harness.spec.read_text().replace("{min: 0, max: 4}", count))
-    harness.said.clear()
+    harness.events.clear()
 
     again = harness.agent(harness.cluster())
     for _ in range(2):
         again.round()
 
-    gone = [each for each in harness.said if each.what == "gone"]
+    gone = [each for each in harness.events if each.what == "gone"]
     assert {each.nodes for each in gone} == left
     assert {each.reason for each in gone} <= {"the spec has it no more"}
     assert harness.tally()["leftovers"] == 2 - len(left)

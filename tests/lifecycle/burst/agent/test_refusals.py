@@ -9,7 +9,7 @@ import pytest
 from gcluster.lifecycle.operations.burst.agent import loop
 from gcluster.lifecycle.operations.burst.agent.scheduler import SchedulerRefused
 
-from .controller_double import DoubleJob, Told
+from .controller_double import ControllerState, DoubleJob
 from .harness import Harness
 
 
@@ -40,10 +40,10 @@ def test_a_move_that_is_refused_is_reported_and_not_tried_in_each_round(folder: 
 def test_one_item_that_the_scheduler_refuses_stops_nothing_else(folder: Path) -> None:
     harness = Harness(folder)
 
-    def dead(answer: Told) -> None:
+    def mark_down(answer: ControllerState) -> None:
         answer.nodes["spill001"].state, answer.nodes["spill001"].reason = "down", "Not responding"
 
-    harness.change(dead)
+    harness.change(mark_down)
     harness.submit("a", nodes=3, partition="spill")
 
     def refuse(_: object) -> None:
@@ -79,4 +79,4 @@ def _waiting(harness: Harness) -> list[DoubleJob]:
 
 
 def _steps(harness: Harness) -> list[str]:
-    return [each.what for each in harness.said]
+    return [each.what for each in harness.events]

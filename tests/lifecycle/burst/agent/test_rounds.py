@@ -8,7 +8,7 @@ import pytest
 
 from gcluster.lifecycle.operations.burst.agent.scheduler import SchedulerSilent
 
-from .controller_double import DoubleNode, Told
+from .controller_double import ControllerState, DoubleNode
 from .harness import Harness
 
 
@@ -18,7 +18,7 @@ def folder(own_places: Path) -> Path:
 
 
 def steps(harness: Harness) -> list[str]:
-    return [each.what for each in harness.said]
+    return [each.what for each in harness.events]
 
 
 def test_a_job_that_waited_spills_runs_and_all_is_given_back(folder: Path) -> None:
@@ -58,7 +58,7 @@ def test_nodes_of_one_round_are_requested_in_one_call(folder: Path) -> None:
 
     harness.run()
 
-    assert [each.nodes for each in harness.said if each.what == "asked"] == ["spill[001-003]"]
+    assert [each.nodes for each in harness.events if each.what == "asked"] == ["spill[001-003]"]
 
 
 def test_jobs_that_were_refused_together_are_requested_one_by_one(folder: Path) -> None:
@@ -70,9 +70,9 @@ def test_jobs_that_were_refused_together_are_requested_one_by_one(folder: Path) 
     for _ in range(3):
         agent.round()
 
-    requested = [each.nodes for each in harness.said if each.what == "asked"]
+    requested = [each.nodes for each in harness.events if each.what == "asked"]
     assert requested == ["spill[001-003]", "spill003"]
-    assert {r.nodes for r in harness.said if r.what == "made"} == {"spill[001-002]"}
+    assert {r.nodes for r in harness.events if r.what == "made"} == {"spill[001-002]"}
 
 
 def test_capacity_that_is_refused_is_given_up_and_tried_again_after_a_while(folder: Path) -> None:
@@ -99,7 +99,7 @@ def test_a_job_comes_home_when_nothing_can_be_had(folder: Path) -> None:
 
     job = harness.controller.load().jobs["a"]
     assert job.partition == "train"
-    assert [e.pool for e in harness.said if e.what == "moved"] == ["spill", "train"]
+    assert [e.pool for e in harness.events if e.what == "moved"] == ["spill", "train"]
 
 
 def test_a_node_that_boots_and_never_joins_is_given_back(folder: Path) -> None:
@@ -111,7 +111,7 @@ def test_a_node_that_boots_and_never_joins_is_given_back(folder: Path) -> None:
 
     assert "never" not in harness.controller.load().jobs["a"].answer
     assert harness.controller.load().jobs["a"].requeued == 1
-    left = [e for e in harness.said if e.what == "leaving" and e.nodes == "spill001"]
+    left = [e for e in harness.events if e.what == "leaving" and e.nodes == "spill001"]
     assert left[0].reason == "ResumeTimeout reached"
     assert harness.tally()["leftovers"] == 0
 
@@ -119,7 +119,7 @@ def test_a_node_that_boots_and_never_joins_is_given_back(folder: Path) -> None:
 def test_the_agent_gives_a_node_up_that_the_scheduler_would_wait_longer_for(folder: Path) -> None:
     harness = Harness(folder)
 
-    def patient(answer: Told) -> None:
+    def patient(answer: ControllerState) -> None:
         answer.mute, answer.resume_timeout = frozenset({"spill001"}), 1e9
 
     harness.change(patient)
@@ -128,7 +128,7 @@ def test_the_agent_gives_a_node_up_that_the_scheduler_would_wait_longer_for(fold
     harness.run()
 
     assert any(
-        "took no jobs within 30 min" in e.reason for e in harness.said if e.what == "gave-up"
+        "took no jobs within 30 min" in e.reason for e in harness.events if e.what == "gave-up"
     )
 
 
@@ -161,7 +161,7 @@ def test_a_rented_node_that_failed_is_given_back(folder: Path) -> None:
 
     agent.round()
 
-    assert [e.reason for e in harness.said if e.what == "gone"] == ["Not responding"]
+    assert [e.reason for e in harness.events if e.what == "gone"] == ["Not responding"]
 
 
 def test_the_name_of_a_rented_node_that_failed_is_used_again(folder: Path) -> None:
@@ -175,13 +175,13 @@ def test_the_name_of_a_rented_node_that_failed_is_used_again(folder: Path) -> No
     for _ in range(4):
         agent.round()
 
-    assert [e.nodes for e in harness.said if e.what == "may-come-again"] == ["spill001"]
+    assert [e.nodes for e in harness.events if e.what == "may-come-again"] == ["spill001"]
 
 
 def test_a_node_that_was_set_down_by_hand_is_left_down(folder: Path) -> None:
     harness = Harness(folder)
 
-    def by_hand(answer: Told) -> None:
+    def by_hand(answer: ControllerState) -> None:
         answer.nodes["spill001"].state, answer.nodes["spill001"].reason = "down", "smells of smoke"
 
     harness.change(by_hand)
@@ -243,11 +243,11 @@ def test_a_scheduler_that_is_silent_moves_nothing(folder: Path) -> None:
 _SPILL = ("spill001", "spill002", "spill003", "spill004")
 
 
-def _down(answer: Told, name: str, reason: str = "Not responding") -> DoubleNode:
+def _down(answer: ControllerState, name: str, reason: str = "Not responding") -> DoubleNode:
     node = answer.nodes[name]
     node.state, node.reason = "down", reason
     return node
 
 
-def _finish_home(answer: Told) -> None:
+def _finish_home(answer: ControllerState) -> None:
     answer.jobs["home"].run_s = 0

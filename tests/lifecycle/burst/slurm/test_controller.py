@@ -58,7 +58,7 @@ class Shell:
         return SshResult(returncode=done.returncode, stdout=done.stdout, stderr=done.stderr)
 
     @property
-    def said(self) -> list[str]:
+    def calls(self) -> list[str]:
         """Return the words of each scontrol."""
         return self.log.read_text().splitlines() if self.log.exists() else []
 
@@ -82,7 +82,7 @@ def controller(shell: Shell, *names: str) -> SlurmController:
 def test_addresses_are_reported_one_by_one(shell: Shell) -> None:
     controller(shell).place({"spill001": "10.1.0.1", "spill002": "10.1.0.2"})
 
-    assert shell.said == [
+    assert shell.calls == [
         "update NodeName=spill001 NodeAddr=10.1.0.1 NodeHostName=spill001",
         "update NodeName=spill002 NodeAddr=10.1.0.2 NodeHostName=spill002",
     ]
@@ -91,7 +91,7 @@ def test_addresses_are_reported_one_by_one(shell: Shell) -> None:
 def test_nodes_that_are_given_up_are_down_with_the_reason(shell: Shell) -> None:
     controller(shell).give_up(["spill001", "spill002"], 'gcluster burst: no "p5"\nleft')
 
-    assert shell.said == [
+    assert shell.calls == [
         "update NodeName=spill[001-002] State=DOWN Reason=gcluster burst: no 'p5' left"
     ]
 
@@ -99,7 +99,7 @@ def test_nodes_that_are_given_up_are_down_with_the_reason(shell: Shell) -> None:
 def test_a_node_on_its_way_is_powered_down_before_it_is_resumed(shell: Shell) -> None:
     controller(shell).forget(["spill001", "spill002"])
 
-    assert [line for line in shell.said if line.startswith("update")] == [
+    assert [line for line in shell.calls if line.startswith("update")] == [
         "update NodeName=spill001 State=POWER_DOWN_FORCE",
         "update NodeName=spill001 State=RESUME",
         "update NodeName=spill002 State=RESUME",
@@ -109,7 +109,7 @@ def test_a_node_on_its_way_is_powered_down_before_it_is_resumed(shell: Shell) ->
 def test_a_node_of_which_nothing_is_left_may_be_requested_at_once(shell: Shell) -> None:
     controller(shell).end_power_down(["spill001", "spill003"])
 
-    assert [line for line in shell.said if line.startswith("update")] == [
+    assert [line for line in shell.calls if line.startswith("update")] == [
         "update NodeName=spill003 State=RESUME"
     ]
 
@@ -117,13 +117,13 @@ def test_a_node_of_which_nothing_is_left_may_be_requested_at_once(shell: Shell) 
 def test_a_node_that_was_drained_by_hand_stays_drained_when_it_is_gone(shell: Shell) -> None:
     controller(shell).end_power_down(["spill004"])
 
-    assert not [line for line in shell.said if line.startswith("update")]
+    assert not [line for line in shell.calls if line.startswith("update")]
 
 
 def test_a_move_that_comes_while_slurm_schedules_the_job_is_tried_again(shell: Shell) -> None:
     controller(shell).move("12", "busy", "it has waited 31 min")
 
-    assert len(shell.said) == 2
+    assert len(shell.calls) == 2
 
 
 def test_waiting_ends_with_a_request_or_with_its_time(
@@ -140,7 +140,7 @@ def test_a_move_that_slurm_refuses_is_reported_with_its_message(shell: Shell) ->
     with pytest.raises(SchedulerRefused, match="head: Job is not pending"):
         controller(shell).move("12", "bad", "it has waited 31 min")
 
-    assert shell.said == [
+    assert shell.calls == [
         "update JobId=12 Partition=bad AdminComment=gcluster burst: it has waited 31 min"
     ]
 
@@ -149,7 +149,7 @@ def test_what_slurm_refuses_of_one_node_is_an_error_and_holds_up_no_other(shell:
     with pytest.raises(SchedulerRefused):
         controller(shell).place({"bad": "10.1.0.1", "spill001": "10.1.0.2"})
 
-    assert shell.said[-1] == "update NodeName=spill001 NodeAddr=10.1.0.2 NodeHostName=spill001"
+    assert shell.calls[-1] == "update NodeName=spill001 NodeAddr=10.1.0.2 NodeHostName=spill001"
 
 
 def test_very_many_jobs_are_reported_in_several_execs(
@@ -159,7 +159,7 @@ def test_very_many_jobs_are_reported_in_several_execs(
 
     controller(shell).annotate({str(number): "stays" for number in range(5)})
 
-    assert (len(shell.execs), len(shell.said)) == (3, 5)
+    assert (len(shell.execs), len(shell.calls)) == (3, 5)
 
 
 def test_a_controller_that_does_not_answer_is_silent(shell: Shell) -> None:
@@ -177,7 +177,10 @@ def test_the_second_controller_is_queried_while_the_first_is_off(shell: Shell) -
     both.release(["spill002"])
 
     assert shell.execs == ["head1", "head2", "head2"]
-    assert [line.split()[1] for line in shell.said] == ["NodeName=spill001", "NodeName=spill002"]
+    assert [line.split()[1] for line in shell.calls] == [
+        "NodeName=spill001",
+        "NodeName=spill002",
+    ]
 
 
 def test_a_request_of_another_name_is_not_removed(shell: Shell, tmp_path: Path) -> None:
@@ -207,8 +210,8 @@ def test_slurm_s_programs_leave_a_whole_request(
 
     (request,) = spool.iterdir()
     assert request.name.endswith(f"-{kind}.request")
-    said, at, *nodes = request.read_text().splitlines()
-    assert (said, at.isdecimal(), nodes) == (kind, True, ["spill001", "spill002"])
+    calls, at, *nodes = request.read_text().splitlines()
+    assert (calls, at.isdecimal(), nodes) == (kind, True, ["spill001", "spill002"])
 
 
 def test_a_full_spool_leaves_no_half_request(shell: Shell, tmp_path: Path) -> None:

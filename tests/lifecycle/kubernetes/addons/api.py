@@ -17,12 +17,12 @@ class LocalKubectl(Kubectl):
         """Take the server; no host is reached."""
         super().__init__(SshSession(folder), [])
         self.server = server
-        self.asked: list[str] = []
+        self.calls: list[str] = []
 
     def run(self, *arguments: str, stdin: str | None = None, timeout_s: float = 60) -> SshResult:
         """Run it."""
         del timeout_s
-        self.asked.append(" ".join(arguments))
+        self.calls.append(" ".join(arguments))
         done = self.server.kubectl(*arguments, stdin=stdin, check=False)
         return SshResult(returncode=done.returncode, stdout=done.stdout, stderr=done.stderr)
 

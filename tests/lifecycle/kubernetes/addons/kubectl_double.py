@@ -15,14 +15,14 @@ class KubectlDouble(Kubectl):
         """Take how a question begins -> its answer; others get an empty one."""
         super().__init__(SshSession(Path()), [])
         self.answers = answers
-        self.asked: list[str] = []
+        self.calls: list[str] = []
         self.given: list[str] = []
 
     def run(self, *arguments: str, stdin: str | None = None, timeout_s: float = 60) -> SshResult:
         """Answer."""
         del timeout_s
         words = " ".join(arguments)
-        self.asked.append(words)
+        self.calls.append(words)
         self.given.append(stdin or "")
         said = next(
             (answer for begin, answer in self.answers.items() if words.startswith(begin)), ""
@@ -31,7 +31,7 @@ class KubectlDouble(Kubectl):
 
     def deleted(self) -> list[str]:
         """Return the deletions that it was called for, in order."""
-        return [line for line in self.asked if line.startswith("delete ")]
+        return [line for line in self.calls if line.startswith("delete ")]
 
 
 def row(*fields: str) -> str:

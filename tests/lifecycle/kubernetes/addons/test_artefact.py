@@ -46,9 +46,9 @@ def test_it_is_fetched_once_and_not_queried_again(publisher: Publisher, cache: P
     requested = addon(publisher)
     assert artefact(requested) == CHART
     assert [path.read_bytes() for path in cache.iterdir()] == [CHART]
-    publisher.asked.clear()
+    publisher.calls.clear()
     assert artefact(requested) == CHART
-    assert publisher.asked == []
+    assert publisher.calls == []
 
 
 def test_a_cache_that_was_damaged_is_fetched_again(publisher: Publisher, cache: Path) -> None:
@@ -78,6 +78,6 @@ def test_from_a_bundle_no_publisher_is_queried(publisher: Publisher, tmp_path: P
     folder.mkdir(parents=True)
     assert "is not there" in refused(addon(publisher), tmp_path / "bundle")
     (folder / "widgets-1.0.0.tgz").write_bytes(CHART)
-    publisher.asked.clear()
+    publisher.calls.clear()
     assert artefact(addon(publisher), tmp_path / "bundle") == CHART
-    assert publisher.asked == []
+    assert publisher.calls == []

@@ -45,7 +45,7 @@ def publisher() -> Iterator[Publisher]:
         yield content
 
 
-def wants(folder: Path, publisher: Publisher, **said: object) -> tuple[DesiredAddon, ...]:
+def desired(folder: Path, publisher: Publisher, **said: object) -> tuple[DesiredAddon, ...]:
     answer = entry(publisher, "widgets", charts.full()) | said
     return desired_addons(facts_of(write(folder, answer), *NEEDED))
 
@@ -64,13 +64,13 @@ def record(one: DesiredAddon, **said: object) -> Record:
 
 
 def test_what_has_no_record_comes(tmp_path: Path, publisher: Publisher) -> None:
-    assert addon_changes(wants(tmp_path, publisher), {}, ()).lines() == (
+    assert addon_changes(desired(tmp_path, publisher), {}, ()).lines() == (
         "add add-on widgets 1.0.0",
     )
 
 
 def test_what_is_as_recorded_and_there_is_left_alone(tmp_path: Path, publisher: Publisher) -> None:
-    (one,) = wants(tmp_path, publisher)
+    (one,) = desired(tmp_path, publisher)
     found = addon_changes((one,), {"widgets": record(one)}, {("widgets", KEY)})
     assert (found.lines(), found.pending) == ((), ())
 
@@ -87,23 +87,23 @@ def test_what_is_as_recorded_and_there_is_left_alone(tmp_path: Path, publisher: 
 def test_what_is_rendered_from_something_else_changes(
     tmp_path: Path, publisher: Publisher, said: dict[str, object], line: str
 ) -> None:
-    (before,) = wants(tmp_path, publisher)
-    after = wants(tmp_path, publisher, **said)
+    (before,) = desired(tmp_path, publisher)
+    after = desired(tmp_path, publisher, **said)
     found = addon_changes(after, {"widgets": record(before)}, {("widgets", KEY)})
     assert found.lines()[0].startswith(line)
     assert found.only_put_back().pending == ()
 
 
 def test_what_was_cut_off_is_done_again(tmp_path: Path, publisher: Publisher) -> None:
-    (one,) = wants(tmp_path, publisher)
+    (one,) = desired(tmp_path, publisher)
     found = addon_changes((one,), {"widgets": record(one, content="")}, {("widgets", KEY)})
     assert found.lines() == ("change add-on widgets: 1.0.0, which was cut off",)
 
 
-def test_what_somebody_gave_to_another_add_on_counts_as_deleted(
+def test_an_object_labelled_for_another_add_on_counts_as_deleted(
     tmp_path: Path, publisher: Publisher
 ) -> None:
-    (one,) = wants(tmp_path, publisher)
+    (one,) = desired(tmp_path, publisher)
     found = addon_changes((one,), {"widgets": record(one)}, {("other", KEY)})
     assert found.lines() == ("put back of add-on widgets: Deployment widgets-system/manager",)
 
@@ -111,7 +111,7 @@ def test_what_somebody_gave_to_another_add_on_counts_as_deleted(
 def test_a_field_that_was_taken_over_is_put_back_but_makes_no_plan(
     tmp_path: Path, publisher: Publisher
 ) -> None:
-    (one,) = wants(tmp_path, publisher)
+    (one,) = desired(tmp_path, publisher)
     there = {("widgets", KEY): fields_of(TAKEN)}
     found = addon_changes((one,), {"widgets": record(one)}, there.keys(), there)
     assert found.lines() == ()
@@ -121,7 +121,7 @@ def test_a_field_that_was_taken_over_is_put_back_but_makes_no_plan(
 def test_a_record_comes_back_as_it_was_written_and_one_written_over_is_cut_off(
     tmp_path: Path, publisher: Publisher
 ) -> None:
-    (one,) = wants(tmp_path, publisher)
+    (one,) = desired(tmp_path, publisher)
     whole = record(one)
     data = whole.to_object("lab")["data"]
     row = {name: data.get(name, "") for name in FIELDS} | {"addon": "widgets", "kind": "ConfigMap"}
@@ -140,7 +140,7 @@ def row(*fields: str) -> str:
 def test_drift_names_what_was_deleted_who_wrote_to_what_and_what_never_came(
     tmp_path: Path, publisher: Publisher
 ) -> None:
-    (one,) = wants(tmp_path, publisher)
+    (one,) = desired(tmp_path, publisher)
     gone = Placed("", "ConfigMap", "widgets-system", "settings")
     whole = record(one)
     data = msgspec.structs.replace(whole, objects=(*whole.objects, gone)).to_object("lab")["data"]
@@ -168,7 +168,7 @@ def answer(data: dict[str, str], applied: str | None) -> str:
 def test_where_what_was_applied_is_lost_drift_fixes_nothing_of_it(
     tmp_path: Path, publisher: Publisher
 ) -> None:
-    (one,) = wants(tmp_path, publisher)
+    (one,) = desired(tmp_path, publisher)
     data = record(one).to_object("lab")["data"]
     found = list(judge(answer(data, None), "", ["widgets"]))
     assert [(d.where, d.now, d.fixable, d.hint) for d in found] == [
@@ -180,7 +180,7 @@ def test_where_what_was_applied_is_lost_drift_fixes_nothing_of_it(
 def test_of_an_add_on_both_what_was_deleted_and_what_was_changed_is_put_back(
     tmp_path: Path, publisher: Publisher
 ) -> None:
-    (one,) = wants(tmp_path, publisher)
+    (one,) = desired(tmp_path, publisher)
     gone = Placed("", "ConfigMap", "widgets-system", "settings")
     whole = record(one)
     both = msgspec.structs.replace(whole, objects=(*whole.objects, gone))

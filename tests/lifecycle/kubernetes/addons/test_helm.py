@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.shell_double import write_double
 
 from gcluster.lifecycle.cluster.outcome import LifecycleError
 from gcluster.lifecycle.kubernetes.addons.helm import Helm, find_helm
@@ -12,8 +13,7 @@ from gcluster.lifecycle.kubernetes.addons.helm import Helm, find_helm
 
 def program(folder: Path, script: str) -> Path:
     path = folder / "helm"
-    path.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
-    path.chmod(0o755)
+    write_double(path, script)
     return path
 
 

@@ -45,7 +45,7 @@ class Lab:
         self.publisher = publisher
         self.folder = folder
 
-    def wants(self, *addons: dict[str, Any]) -> DesiredObjects:
+    def desired(self, *addons: dict[str, Any]) -> DesiredObjects:
         """Return what the spec wants of these add-ons, those that it needs left out."""
         known = addons or (entry(self.publisher, "widgets", charts.full()),)
         gone = () if addons else ("widgets",)
@@ -80,7 +80,7 @@ def lab(server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
         found = Lab(server, tmp_path, publisher)
         yield found
         found.kubelet.phase = "Succeeded"
-        found.up(found.wants())
+        found.up(found.desired())
 
 
 def test_all_kinds_that_the_server_has_by_itself_are_known_to_be_built_in(lab: Lab) -> None:
@@ -91,7 +91,7 @@ def test_all_kinds_that_the_server_has_by_itself_are_known_to_be_built_in(lab: L
 
 
 def test_a_chart_comes_whole_with_its_kinds_its_hooks_and_our_labels(lab: Lab) -> None:
-    wanted = lab.wants(entry(lab.publisher, "widgets", charts.full()))
+    wanted = lab.desired(entry(lab.publisher, "widgets", charts.full()))
     assert lab.look(wanted).lines() == ("add add-on widgets 1.0.0",)
     said = lab.up(wanted)
     assert [d.code for d in said if d.is_error] == [], said
@@ -108,7 +108,7 @@ def test_a_chart_comes_whole_with_its_kinds_its_hooks_and_our_labels(lab: Lab) -
 
 
 def test_hooks_that_never_run_and_images_at_no_digest_are_named(lab: Lab) -> None:
-    said = lab.up(lab.wants(entry(lab.publisher, "widgets", charts.full())))
+    said = lab.up(lab.desired(entry(lab.publisher, "widgets", charts.full())))
     answer = {d.code: d.summary for d in said}
     assert answer["GC1063"].endswith("hooks that up never runs: Job/clean (pre-delete)")
     assert "example.org/manager:1" in answer["GC1066"]
@@ -117,22 +117,22 @@ def test_hooks_that_never_run_and_images_at_no_digest_are_named(lab: Lab) -> Non
 def test_a_second_up_finds_nothing_to_do_renders_nothing_and_queries_no_publisher(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wanted = lab.wants(entry(lab.publisher, "widgets", charts.full()))
+    wanted = lab.desired(entry(lab.publisher, "widgets", charts.full()))
     lab.up(wanted)
-    lab.publisher.asked.clear()
-    lab.kubectl.asked.clear()
+    lab.publisher.calls.clear()
+    lab.kubectl.calls.clear()
     monkeypatch.setenv("PATH", "/nowhere")
     assert lab.look(wanted).lines() == ()
     assert lab.up(wanted) == ()
-    assert lab.publisher.asked == []
-    assert [line for line in lab.kubectl.asked if not line.startswith(("api-res", "get "))] == []
+    assert lab.publisher.calls == []
+    assert [line for line in lab.kubectl.calls if not line.startswith(("api-res", "get "))] == []
 
 
 def test_what_a_new_version_has_no_more_is_pruned_and_only_its_hooks_run(lab: Lab) -> None:
-    lab.up(lab.wants(entry(lab.publisher, "widgets", charts.full())))
+    lab.up(lab.desired(entry(lab.publisher, "widgets", charts.full())))
     lab.kubelet.ran.clear()
     newer = charts.full("1.1.0", elsewhere="", settings=charts.SETTINGS.replace("settings", "set"))
-    wanted = lab.wants(entry(lab.publisher, "widgets", newer, "1.1.0"))
+    wanted = lab.desired(entry(lab.publisher, "widgets", newer, "1.1.0"))
     assert lab.look(wanted).lines() == ("change add-on widgets: 1.0.0 -> 1.1.0",)
     lab.up(wanted)
     assert lab.get("role", "reader", "--namespace=kube-system") is None
@@ -141,8 +141,8 @@ def test_what_a_new_version_has_no_more_is_pruned_and_only_its_hooks_run(lab: La
     assert lab.kubelet.ran == ["before"]
 
 
-def test_what_somebody_deleted_or_changed_is_seen_and_put_back_without_hooks(lab: Lab) -> None:
-    wanted = lab.wants(entry(lab.publisher, "widgets", charts.full()))
+def test_what_was_deleted_or_changed_by_hand_is_seen_and_restored_without_hooks(lab: Lab) -> None:
+    wanted = lab.desired(entry(lab.publisher, "widgets", charts.full()))
     lab.up(wanted)
     lab.kubelet.ran.clear()
     lab.kubectl.text("delete", "widget", "first", f"--namespace={NS}")
@@ -162,7 +162,7 @@ def test_what_somebody_deleted_or_changed_is_seen_and_put_back_without_hooks(lab
 def test_one_object_is_put_back_alone_and_what_was_made_by_rendering_stays(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wanted = lab.wants(entry(lab.publisher, "widgets", charts.full(made=charts.MADE)))
+    wanted = lab.desired(entry(lab.publisher, "widgets", charts.full(made=charts.MADE)))
     lab.up(wanted)
     where = f"--namespace={NS}"
     kept, trusts = (lab.get(kind, name, where) for kind, name in MADE)
@@ -170,7 +170,7 @@ def test_one_object_is_put_back_alone_and_what_was_made_by_rendering_stays(
     lab.kubectl.text("patch", "configmap", "trusts", where, f"--patch={patch}")
     lab.kubectl.text("delete", "configmap", "settings", where)
     monkeypatch.setenv("PATH", "/nowhere")  # and nothing is rendered for it
-    lab.publisher.asked.clear()
+    lab.publisher.calls.clear()
     assert lab.up(wanted) == ()
     secret, again = (lab.get(kind, name, where) for kind, name in MADE)
     assert secret["metadata"]["resourceVersion"] == kept["metadata"]["resourceVersion"]
@@ -180,7 +180,7 @@ def test_one_object_is_put_back_alone_and_what_was_made_by_rendering_stays(
 
 
 def test_kinds_that_went_with_their_objects_are_put_back_before_them(lab: Lab) -> None:
-    wanted = lab.wants(entry(lab.publisher, "widgets", charts.full()))
+    wanted = lab.desired(entry(lab.publisher, "widgets", charts.full()))
     lab.up(wanted)
     lab.kubectl.text("delete", "customresourcedefinition", "widgets.example.org")
     assert lab.up(wanted) == ()
@@ -189,7 +189,7 @@ def test_kinds_that_went_with_their_objects_are_put_back_before_them(lab: Lab) -
 
 
 def test_where_what_was_applied_is_lost_a_plan_reports_that_all_of_it_comes_again(lab: Lab) -> None:
-    wanted = lab.wants(entry(lab.publisher, "widgets", charts.full()))
+    wanted = lab.desired(entry(lab.publisher, "widgets", charts.full()))
     lab.up(wanted)
     system = "--namespace=gcluster-system"
     lab.kubectl.text("delete", "secret", "gcluster-addon-widgets", system)
@@ -229,11 +229,11 @@ def test_claims_of_a_set_stay_when_it_goes_though_it_reports_that_they_go_with_i
 def test_a_run_that_was_cut_off_is_gone_on_with_and_cleaned_up_after(lab: Lab) -> None:
     broken = charts.full("0.9.0", after=charts.hook("after", "post-install"), old=charts.ELSEWHERE)
     lab.kubelet.phase = "Failed"
-    (stopped,) = lab.up(lab.wants(entry(lab.publisher, "widgets", broken, "0.9.0")))
+    (stopped,) = lab.up(lab.desired(entry(lab.publisher, "widgets", broken, "0.9.0")))
     assert (stopped.code, stopped.is_error) == ("GC1068", True)
     assert "hook Job before: BackoffLimitExceeded" in stopped.summary
     lab.kubelet.phase = "Succeeded"
-    wanted = lab.wants(entry(lab.publisher, "widgets", charts.full()))
+    wanted = lab.desired(entry(lab.publisher, "widgets", charts.full()))
     assert lab.look(wanted).lines() == ("change add-on widgets: 1.0.0, which was cut off",)
     assert not [d for d in lab.up(wanted) if d.is_error]
     assert lab.look(wanted).lines() == ()
@@ -241,7 +241,7 @@ def test_a_run_that_was_cut_off_is_gone_on_with_and_cleaned_up_after(lab: Lab) -
 
 def test_a_workload_that_does_not_come_is_named_with_what_the_scheduler_has(lab: Lab) -> None:
     late = charts.full(manager=charts.MANAGER.replace("{{ .Values.replicas }}", "1"))
-    said = lab.up(lab.wants(entry(lab.publisher, "widgets", late)), limit_s=20)
+    said = lab.up(lab.desired(entry(lab.publisher, "widgets", late)), limit_s=20)
     stopped = said[-1]
     assert (stopped.code, stopped.is_error) == ("GC1065", True)
     assert "add-on widgets: Deployment widgets-system/manager is not there" in stopped.summary
@@ -250,7 +250,7 @@ def test_a_workload_that_does_not_come_is_named_with_what_the_scheduler_has(lab:
 
 def test_a_kind_that_nothing_defines_is_named_before_anything_is_applied(lab: Lab) -> None:
     monitor = "apiVersion: monitoring.coreos.com/v1\nkind: PodMonitor\nmetadata: {name: m}\n"
-    said = lab.up(lab.wants(entry(lab.publisher, "widgets", charts.full(monitor=monitor))))
+    said = lab.up(lab.desired(entry(lab.publisher, "widgets", charts.full(monitor=monitor))))
     assert said[-1].code == "GC1064"
     assert "PodMonitor.monitoring.coreos.com" in said[-1].summary
     assert lab.get("configmap", "settings", f"--namespace={NS}") is None
@@ -258,20 +258,20 @@ def test_a_kind_that_nothing_defines_is_named_before_anything_is_applied(lab: La
 
 def test_what_the_server_refuses_is_reported_with_the_object_and_its_words(lab: Lab) -> None:
     wrong = charts.SETTINGS.replace("\ndata:", "\ndat:")
-    said = lab.up(lab.wants(entry(lab.publisher, "widgets", charts.full(settings=wrong))))
+    said = lab.up(lab.desired(entry(lab.publisher, "widgets", charts.full(settings=wrong))))
     assert said[-1].code == "GC1064"
     assert 'unknown field "dat"' in said[-1].detail
 
 
 def test_an_add_on_that_goes_takes_all_with_it_but_kinds_that_others_use(lab: Lab) -> None:
-    lab.up(lab.wants(entry(lab.publisher, "widgets", charts.full())))
+    lab.up(lab.desired(entry(lab.publisher, "widgets", charts.full())))
     theirs = {
         "apiVersion": "example.org/v1",
         "kind": "Widget",
         "metadata": {"name": "theirs", "namespace": "default"},
     }
     lab.kubectl.text("apply", "--filename=-", stdin=json.dumps(theirs))
-    gone = lab.wants()
+    gone = lab.desired()
     assert lab.look(gone).lines() == ("remove add-on widgets: 5 objects",)
     (said,) = lab.up(gone)
     assert said.code == "GC1069"

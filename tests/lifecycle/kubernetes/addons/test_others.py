@@ -32,7 +32,7 @@ def refuse(there: list[dict[str, Any]], *known: dict[str, Any]) -> list[dict[str
     """Hold it; return the server's requests."""
     answer = there[0] if len(there) == 1 else {"kind": "List", "items": there}
     kubectl = KubectlDouble({"api-resources": KINDS, "get ": json.dumps(answer) if there else ""})
-    wants = [made(kind) for kind in ("ConfigMap", "Namespace", "Deployment", "Widget")]
+    desired = [made(kind) for kind in ("ConfigMap", "Namespace", "Deployment", "Widget")]
     record = Record(
         addon="widgets",
         version="1",
@@ -41,7 +41,7 @@ def refuse(there: list[dict[str, Any]], *known: dict[str, Any]) -> list[dict[str
         kinds=(),
         objects=tuple(Placed(*key_of(one)) for one in known),
     )
-    refuse_unmanaged(kubectl, "lab", record, wants, read_api_resources(kubectl))
+    refuse_unmanaged(kubectl, "lab", record, desired, read_api_resources(kubectl))
     items: list[dict[str, Any]] = json.loads(kubectl.given[-1])["items"]
     return items
 

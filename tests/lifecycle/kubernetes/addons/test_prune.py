@@ -96,9 +96,9 @@ def test_claims_of_a_set_stay_and_are_named_and_it_lets_go_of_them_first() -> No
     kubectl = KubectlDouble(of_books(""))
     done = prune(kubectl, "lab", "widgets", [SET], SETS)
     assert (done.removed, done.data) == ((SET,), (PAGES,))
-    verbs = [line.split()[0] for line in kubectl.asked if not line.startswith("get ")]
+    verbs = [line.split()[0] for line in kubectl.calls if not line.startswith("get ")]
     assert verbs == ["patch", "delete"]
-    (patch,) = (line for line in kubectl.asked if line.startswith("patch "))
+    (patch,) = (line for line in kubectl.calls if line.startswith("patch "))
     assert '"whenDeleted":"Retain"' in patch
     assert (
         "PersistentVolumeClaim kube-system/pages-books-0"

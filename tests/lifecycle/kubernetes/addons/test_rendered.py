@@ -135,7 +135,7 @@ def test_an_image_that_the_catalog_pins_runs_at_its_digest(known: str, written: 
     assert "creationTimestamp" not in made["metadata"]
 
 
-def test_one_that_nobody_pins_stays_and_is_named() -> None:
+def test_an_unpinned_image_stays_and_is_named() -> None:
     made = prepared(running("example.org/other:1"), addon(**{"example.org/manager:1": ONE}), "lab")
     assert list(started_images(made)) == ["example.org/other:1"]
 

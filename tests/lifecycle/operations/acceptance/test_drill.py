@@ -88,7 +88,7 @@ def test_a_stopped_slurmd_is_noticed_and_the_node_repairs_itself(tmp_path: Path)
     assert (tmp_path / "deleted").exists(), "nothing is reserved any more"
 
 
-def test_what_nobody_notices_in_time_fails(tmp_path: Path) -> None:
+def test_what_is_not_noticed_in_time_fails(tmp_path: Path) -> None:
     read = Drill(tmp_path, seen=500).go("service")
     assert read.failures == ("measure: not noticed within 90 s that slurmd of gpu001 was down",)
 

@@ -51,7 +51,7 @@ class Controller(LocalShell):
             f"{folder}/units; {unit}",
         )
 
-    def said(self, name: str) -> list[str]:
+    def lines_of(self, name: str) -> list[str]:
         """Return what a double wrote down."""
         path = self.folder / name
         return path.read_text().splitlines() if path.exists() else []
@@ -71,7 +71,7 @@ def test_a_job_that_has_ended_is_read_again_and_not_started_again(tmp_path: Path
     assert [(one.text, one.status, one.problem) for one in outputs] == [
         ("hello from srun\n", 0, "")
     ] * 2
-    assert len(controller.said("sruns")) == 1
+    assert len(controller.lines_of("sruns")) == 1
 
 
 def test_a_job_whose_controller_was_restarted_is_started_again(tmp_path: Path) -> None:
@@ -90,8 +90,8 @@ def test_a_job_is_ended_with_its_unit_when_its_reader_is_interrupted(tmp_path: P
 
     with pytest.raises(KeyboardInterrupt):
         run_job(controller, HEAD, JOB, interrupt)
-    assert controller.said("stopped") == [JOB.name]
-    assert controller.said("cancelled")[-1] == f"--name={JOB.name}"
+    assert controller.lines_of("stopped") == [JOB.name]
+    assert controller.lines_of("cancelled")[-1] == f"--name={JOB.name}"
     assert list((tmp_path / "outputs").iterdir()) == []
 
 
@@ -108,7 +108,7 @@ def test_a_job_runs_as_the_account_and_takes_the_nodes_for_itself(tmp_path: Path
         name=JOB.name, launch=LAUNCH, command="measure node", limit_s=60, user="ada", by_node=True
     )
     run_job(controller, HEAD, ada, lambda: None)
-    (unit,), (srun,) = controller.said("units"), controller.said("sruns")
+    (unit,), (srun,) = controller.lines_of("units"), controller.lines_of("sruns")
     assert "--uid=ada" in unit
     assert "--nodelist=gpu[001-002] --nodes=2 --ntasks-per-node=1 --exclusive" in srun
     assert "--kill-on-bad-exit=0" in srun
@@ -121,7 +121,7 @@ def test_a_step_of_training_runs_in_its_image_with_our_programs_and_nothing_else
     controller = Controller(tmp_path)
     job = msgspec.structs.replace(JOB, container="nvcr.io#nvidia/pytorch:25.10-py3", user="ada")
     run_job(controller, HEAD, job, lambda: None)
-    (srun,) = controller.said("sruns")
+    (srun,) = controller.lines_of("sruns")
     assert "--mpi=none --container-image=nvcr.io#nvidia/pytorch:25.10-py3" in srun
     mounted = f"--container-mounts={PROGRAMS}:{PROGRAMS}:ro --no-container-mount-home"
     assert mounted in srun
@@ -133,8 +133,8 @@ def test_a_drill_runs_on_the_controller_as_root_and_is_no_job_of_its_own(tmp_pat
     job = msgspec.structs.replace(JOB, command=lines, on_controller=True)
     output = run_job(controller, HEAD, job, lambda: None)
     assert (output.text, output.status) == ("service of gpu001\n", 3)
-    assert controller.said("sruns") == []
-    assert "--uid" not in controller.said("units")[0]
+    assert controller.lines_of("sruns") == []
+    assert "--uid" not in controller.lines_of("units")[0]
 
 
 def test_the_lines_of_many_nodes_are_separated_and_a_node_without_an_end_is_found() -> None:

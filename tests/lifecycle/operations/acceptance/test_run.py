@@ -115,8 +115,8 @@ def test_a_node_whose_disk_is_slow_fails_and_its_next_acceptance_is_compared(hal
     assert failed.verdict == "fail"
     assert [c.verdict for c in failed.certificates] == ["pass", "pass", "fail"]
     hall.shell.has("fio", f"echo '{FIO}'")
-    mended = hall.accept().report
-    assert (mended.number, mended.verdict, mended.compared_with) == (2, "pass", 1)
+    fixed = hall.accept().report
+    assert (fixed.number, fixed.verdict, fixed.compared_with) == (2, "pass", 1)
 
 
 def test_a_tool_that_ends_without_a_result_fails_its_node(hall: Hall) -> None:

@@ -18,7 +18,7 @@ pools:
 scheduler: {type: slurm, partitions: {all: {pools: [gpu], default: true}}}
 """
 
-MENDED = [
+FIXED = [
     ("apiVersion: gcluster/v1", "apiVersion: v1"),
     ("apiVersion: gcluster/v1", "apiVersion: gcluster/1"),
     ("apiVersion: gcluster/v1", "apiVersion: 1"),
@@ -32,7 +32,7 @@ MENDED = [
     ("pools: [gpu]", "pools: gpu"),
     ("machine: sim.h100x8", 'machine: "sim.h100-x8"'),
 ]
-NOT_MENDED = [
+NOT_FIXED = [
     ("count: 4", "count: four"),
     ("default: true", "default: maybe"),
     ("name: demo", "name: 5"),
@@ -42,7 +42,7 @@ NOT_MENDED = [
 ]
 
 
-@pytest.mark.parametrize(("right", "wrong"), MENDED)
+@pytest.mark.parametrize(("right", "wrong"), FIXED)
 def test_a_mistake_with_one_right_answer_is_fixed(right: str, wrong: str) -> None:
     text = _SPEC.replace(right, wrong, 1)
     loaded = load_text(text)
@@ -54,7 +54,7 @@ def test_a_mistake_with_one_right_answer_is_fixed(right: str, wrong: str) -> Non
     assert again.spec == load_text(_SPEC).spec
 
 
-@pytest.mark.parametrize(("right", "wrong"), NOT_MENDED)
+@pytest.mark.parametrize(("right", "wrong"), NOT_FIXED)
 def test_a_mistake_that_a_person_must_decide_is_left(right: str, wrong: str) -> None:
     text = _SPEC.replace(right, wrong, 1)
     fixed = fixed_text(text, load_text(text).diagnostics)

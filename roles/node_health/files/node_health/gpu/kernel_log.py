@@ -41,7 +41,7 @@ def check_kernel_log(probe: Probe, memory: dict[str, Any]) -> Iterator[Finding]:
 
 
 def _since(probe: Probe, memory: dict[str, Any]) -> Iterator[str]:
-    """Yield messages after the remembered place; a place that is gone means the whole boot."""
+    """Yield messages after the recorded place; a place that is gone means the whole boot."""
     command = ["journalctl", "--dmesg", "--boot", "--output=json", "--no-pager", "--quiet"]
     cursor = memory.get("cursor")
     try:

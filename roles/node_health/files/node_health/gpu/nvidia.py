@@ -112,7 +112,7 @@ def _temperatures(gpu: ET.Element, name: str) -> Iterator[Finding]:
     slow = _number(gpu, "temperature/gpu_temp_slow_threshold")
     margin = _number(gpu, "temperature/gpu_temp_tlimit")
     if now is None:
-        yield Finding("gpu-temperature", f"GPU {name}: tells no temperature")
+        yield Finding("gpu-temperature", f"GPU {name}: reports no temperature")
     elif (slow is not None and now >= slow) or (margin is not None and margin <= 0):
         yield Finding("gpu-temperature", f"GPU {name}: {now:g} C, where it slows down")
     hot = _number(gpu, "temperature/memory_temp")

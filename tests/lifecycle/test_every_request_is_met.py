@@ -1,8 +1,8 @@
 """Whatever a spec requests changes what is compiled, or has a finding of `validate`.
 
-Each line of tests/cases/asks.yaml is put into a spec of each provider under each scheduler. Where
-`validate` says nothing, hosts, steps, Kubernetes' objects or the recorded graph must differ from
-those of the same spec without it; or `ELSEWHERE` says what acts on it.
+Each line of tests/cases/requests.yaml is put into a spec of each provider under each scheduler.
+Where `validate` says nothing, hosts, steps, Kubernetes' objects or the recorded graph must differ
+from those of the same spec without it; or `ELSEWHERE` says what acts on it.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from gcluster.stacks.provider import Provider
 from gcluster.stacks.pulumi import plan
 from gcluster.stacks.registry import provider
 
-ASKS: Mapping[str, dict[str, Any]] = yaml.safe_load(
-    (Path(__file__).parents[1] / "cases" / "asks.yaml").read_text(encoding="utf-8")
+REQUESTS: Mapping[str, dict[str, Any]] = yaml.safe_load(
+    (Path(__file__).parents[1] / "cases" / "requests.yaml").read_text(encoding="utf-8")
 )
 CATALOG = load_catalog()
 _CIDRS = {"cidr": "10.20.0.0/16", "admin_cidrs": ["192.0.2.0/24"]}
@@ -142,7 +142,7 @@ def base(provider_: str, scheduler: str, machine: str) -> dict[str, Any]:
     key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEXAMPLEEXAMPLEEXAMPLEEXAMPLEEXAMPLEEXAMPLE0 ada"
     return {
         "apiVersion": "gcluster/v1",
-        "name": "asks",
+        "name": "requests",
         "sites": {"here": {"provider": provider_, **SITES[provider_]}},
         "pools": pools,
         "scheduler": kind,
@@ -194,14 +194,14 @@ class Compiled:
         return self.files == other.files and self.graphs == other.graphs
 
 
-def said_and_compiled(document: dict[str, Any]) -> tuple[set[tuple[str, str]], Compiled | None]:
+def findings_and_compiled(document: dict[str, Any]) -> tuple[set[tuple[str, str]], Compiled | None]:
     """Return what validate says of a spec, and what it compiles to; None: it has errors."""
     loaded = load_text(yaml.safe_dump(document, sort_keys=False), file="spec.yaml")
     found = (*loaded.diagnostics, *offline_findings(loaded))
-    said = {(each.code, each.summary) for each in found}
+    findings = {(each.code, each.summary) for each in found}
     if loaded.spec is None or any(each.is_error for each in found):
-        return said, None
-    return said, Compiled(loaded.spec)
+        return findings, None
+    return findings, Compiled(loaded.spec)
 
 
 def dropped(spec: dict[str, Any]) -> Iterator[str]:
@@ -211,16 +211,16 @@ def dropped(spec: dict[str, Any]) -> Iterator[str]:
     def result(*names: str) -> tuple[set[tuple[str, str]], Compiled | None]:
         document = copy.deepcopy(spec)
         for name in names:
-            merged(document, ASKS[name]["ask"])
-        return said_and_compiled(document)
+            merged(document, REQUESTS[name]["request"])
+        return findings_and_compiled(document)
 
-    for name, case in ASKS.items():
-        said, compiled = result(name)
-        without, before = result(*([case["beside"]] if "beside" in case else []))
+    for name, case in REQUESTS.items():
+        findings, compiled = result(name)
+        without, before = result(*([case["with"]] if "with" in case else []))
         if before is None:
             without, before = result()
         assert before is not None, f"the base is wrong: {without}"
-        if compiled is None or said - without or name.startswith((*ELSEWHERE, *SO_ALREADY)):
+        if compiled is None or findings - without or name.startswith((*ELSEWHERE, *SO_ALREADY)):
             continue
         if not compiled.is_as(before):
             continue
@@ -241,4 +241,4 @@ def test_nothing_that_a_spec_requests_is_dropped_in_silence(
 
 def test_every_reason_is_one_for_something() -> None:
     starts = (*ELSEWHERE, *SO_ALREADY)
-    assert [s for s in starts if not any(name.startswith(s) for name in ASKS)] == []
+    assert [s for s in starts if not any(name.startswith(s) for name in REQUESTS)] == []

@@ -1,4 +1,4 @@
-"""The book of names in a scale set's tags: nothing is lost, no machine is renamed."""
+"""The table of names in a scale set's tags: nothing is lost, no machine is renamed."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,7 +26,7 @@ name_tables = st.builds(
 
 
 @given(name_table=name_tables)
-def test_a_book_is_read_back_as_it_was_written(name_table: NameTable) -> None:
+def test_a_table_is_read_back_as_it_was_written(name_table: NameTable) -> None:
     tags = name_table.tags()
     again = read({"gcluster-cluster": "x", **tags})
     assert again.ids == name_table.ids
@@ -47,7 +47,7 @@ def test_a_hundred_machines_that_count_up_need_one_short_tag() -> None:
     machines=st.sets(numbers, max_size=50),
     planned=st.lists(names, unique=True),
 )
-def test_nobody_who_has_a_name_loses_it_and_no_machine_has_two(
+def test_no_machine_loses_its_name_and_none_has_two(
     name_table: NameTable, machines: set[str], planned: list[str]
 ) -> None:
     unique = {number: name for name, number in name_table.ids.items()}
