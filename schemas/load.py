@@ -90,7 +90,7 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
     """The plain data with its places; None when the text is no readable YAML mapping."""
     whole_text: str = ""
     """The source with the lists of hosts and the files of hooks put in that it names, and the
-    machine types that its requirements stand for: nothing else is needed."""
+    machine types that meet its requirements: nothing else is needed."""
     catalogs: tuple[Path, ...] = ()
     """Catalog files of the user's that the spec names, for `load_catalog`."""
 

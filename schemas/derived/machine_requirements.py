@@ -183,7 +183,7 @@ def _said(wanted: MachineRequirement) -> str:
 
 
 def _shown(found: list[Offer], pool: Pool) -> str:
-    """Return machine types with what tells them apart."""
+    """Return machine types with what distinguishes them."""
     shown = [_about(offer, pool) for offer in found[:_MOST_SHOWN]]
     more = f" and {len(found) - _MOST_SHOWN} more" if len(found) > _MOST_SHOWN else ""
     return f"{', '.join(shown)}{more}"

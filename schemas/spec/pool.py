@@ -223,7 +223,7 @@ class Gres(SpecModel, frozen=True):
         ]
         | None
     ) = None
-    """Device files, of which a job gets those that it asked for; a range as Slurm writes it."""
+    """Device files, of which a job gets those that it requested; a range as Slurm writes it."""
     cores: (
         Annotated[str, Meta(pattern=r"^[0-9]{1,5}([-,][0-9]{1,5})*$(?!\n)", examples=["0-55"])]
         | None

@@ -27,7 +27,7 @@ faults. A command asks for confirmation; `ask:` is the name of an argument."""
 
 TESTS = (".ci", "bench", "molecule", "tests")
 NAMES = re.compile(
-    r"anew|anybody|asked|asks|believes|besides?|crew|everybody|forgot|hears|hurts?|ladder|living|"
+    r"anew|anybody|asked|asks|believes|beside|crew|everybody|forgot|hears|hurts?|ladder|living|"
     r"mend(?:ed)?|nobody|rung|said|says|somebody|speaks|spoken|stands|stood|tells|told|wants|wears|"
     r"weather|whoever"
 )

@@ -71,7 +71,7 @@ machines:
 """
 
 
-def test_a_machine_of_ones_own_makes_another_ambiguous_and_a_fabric_tells_them_apart(
+def test_a_machine_of_ones_own_makes_another_ambiguous_and_a_fabric_distinguishes_them(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "own.yaml").write_text(OWN)
@@ -107,7 +107,7 @@ def test_what_is_kept_names_the_type_and_is_the_same_spec() -> None:
     assert again.whole_text == loaded.whole_text
 
 
-def test_where_there_is_no_answer_nothing_else_is_said_of_the_machine() -> None:
+def test_where_there_is_no_answer_nothing_else_is_found_of_the_machine() -> None:
     pools = f"{HEAD}  gpu: {{site: east, machine: {{gpu: H100}}, count: 2}}\n"
     found = load_text(f"{pools}scheduler: {{type: slurm}}\n").diagnostics
 

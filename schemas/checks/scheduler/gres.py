@@ -28,9 +28,9 @@ def gres_unusable(context: CheckContext) -> Iterator[Finding]:
     """`gres` of a pool says what its nodes have besides GPUs, for `--gres=NAME:COUNT` of jobs.
 
     shard and mps are shares of GPUs: each GPU of a node gets as many, and a job that has one shares
-    that GPU with others. Everything else is counted, or handed out by its device files. GPUs stand
-    in no `gres`: they follow from the machine type, and slices of them from `mig_slices`. A name
-    has files in all pools or in none, as Slurm tracks files or counts.
+    that GPU with others. Everything else is counted, or handed out by its device files. GPUs are in
+    no `gres`: they follow from the machine type, and slices of them from `mig_slices`. A name has
+    files in all pools or in none, as Slurm tracks files or counts.
     """
     version = _slurm(context)
     for name, pool in context.pools.items():

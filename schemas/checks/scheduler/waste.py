@@ -25,7 +25,7 @@ _KEPT = "15d"
 def gpus_not_measured(context: CheckContext) -> Iterator[Finding]:
     """How busy a GPU is says NVIDIA's DCGM exporter, from DCGM 4 on, where gcluster installs it.
 
-    AMD's exporter answers whoever reaches its port, without TLS (ROCm/device-metrics-exporter,
+    AMD's exporter answers all who reach its port, without TLS (ROCm/device-metrics-exporter,
     pkg/exporter/exporter.go), and isn't installed. Metrics of MIG slices name no job, and DCGM 3 or
     one that came with the image has no package of NVIDIA's. `gcluster top` and `gcluster report`
     show the GPUs of such pools as not measured, and no alert watches them. Only a warning.

@@ -28,7 +28,7 @@ FOLDER = published.ROOT / "tests/cases/adopt/generated"
 PAGE = published.ROOT / "docs/generated-compared.md"
 _BEGIN, _END = "<!-- table of what is generated -->", "<!-- end of the table -->"
 NOTHING = "\N{EN DASH}"
-"""Stands for a setting that isn't written."""
+"""Marks a setting that isn't written."""
 
 
 class Compared(NamedTuple):
