@@ -28,7 +28,7 @@ class WithMachines(NamedTuple):
 
 
 class _At(TypedDict):
-    """Where a finding stands."""
+    """The place of a finding."""
 
     path: PathTuple
     file: str
