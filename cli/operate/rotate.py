@@ -142,7 +142,8 @@ def tunnels(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
 def monitoring(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
     """Rotate the certificates and the password of monitoring.
 
-    Metrics are collected all the while. Nothing is changed where a host can't be reached. Exit code
-    3 when one was left: run up, then this again, which ends the trust in the old certificates.
+    Nodes and the monitoring host know each other all the while. Nothing is changed where a host
+    can't be reached. Exit code 3 when one was left: run up, then this again, which ends the trust
+    in the old certificates.
     """
     return rotated(cluster, fmt, "monitoring", rotate_monitoring)

@@ -8,7 +8,7 @@ join), so a tunnel is down for the time between two gateways' turns. gcluster re
 by SSH outside the tunnels.
 
 Monitoring: its authority, certificates and password. Certificates of both authorities are trusted
-while hosts change, so that no scrape fails and no alert fires.
+while hosts change, so that Prometheus and the exporters know each other all the while.
 
 MUNGE: munged has one key at a time, so both are never valid together. The new key is first put next
 to the old one on every machine; then all switch to it at once, in the time of one SSH command and a
