@@ -57,8 +57,9 @@ def _texts(schema: dict[str, Any]) -> st.SearchStrategy[str]:
     whole = re.compile(pattern)
     bare = re.sub(r"\(\?[=!].*?\)", "", pattern).removeprefix("^").removesuffix("$")
     alphabet = st.characters(codec="utf-8", exclude_characters="\0")
+    most = schema.get("maxLength")
     return st.from_regex(bare, fullmatch=True, alphabet=alphabet).filter(
-        lambda text: whole.search(text) is not None
+        lambda text: whole.search(text) is not None and (most is None or len(text) <= most)
     )
 
 
