@@ -79,5 +79,5 @@ def test_a_name_that_is_used_again_is_queried_again() -> None:
 def _joined(node: str, burst: str = "one") -> NodeRecord:
     return NodeRecord(
         node=node, site="cloud", pool="spill", step="joined", burst=burst, option="",
-        usd_per_hour=0, requests=BEGIN, until=None,
+        usd_per_hour=0, asked=BEGIN, until=None,
     )  # fmt: skip
