@@ -100,6 +100,7 @@ RUNS = {
     "size train --model llama-3-8b --tokens 1T --machine p5.48xlarge": 0,
     "top sim.yaml --once": 1,
     "report sim.yaml": 1,
+    "dashboard sim.yaml": 1,
     "drift sim.yaml": 0,
     "ledger check sim.yaml": 0,
     "repair sim.yaml": 0,
