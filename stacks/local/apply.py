@@ -165,8 +165,10 @@ def destroy(context: SiteContext) -> None:
     containers = [item for item in left if item.provider_id in by_node]
     engine.remove(item.provider_id for item in containers)
     for item in left:
-        if item.kind in {"network", "volume"}:
-            engine.call(item.kind, "rm", item.name)
+        if item.kind == "network":
+            engine.call("network", "rm", item.name)
+        elif item.kind == "volume":
+            engine.remove_volume(item.name)
     for done, item in enumerate(left, start=1):
         name = by_node.get(item.provider_id, item.name)
         context.ledger.deleted(context.site, f"{item.kind}/{name}", item.provider_id)

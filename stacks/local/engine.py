@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from ..provider import provider_error
+from ..provider import ProviderError, provider_error
 
 INSTALL_ENGINE = "sudo apt-get install -y podman netavark aardvark-dns runc mmdebstrap"
 """What gives a Debian or Ubuntu machine everything that local sites need."""
@@ -80,6 +80,7 @@ class EngineFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 _ANSWER_S = 30
 """Seconds that the engine itself may take for a command inside a container."""
+_TRIES = 5
 
 
 class Engine:
@@ -188,6 +189,28 @@ class Engine:
     def volumes(self, labels: Mapping[str, str]) -> tuple[str, ...]:
         """Return the names of the volumes that carry every one of `labels`."""
         return tuple(self.call("volume", "ls", "--quiet", *label_filters(labels)).split())
+
+    def remove_volume(self, name: str) -> None:
+        """Remove a volume; one that is gone is fine.
+
+        podman looks a name up among all volumes, and fails with the name of another one that
+        another process removes at that moment: that is tried again, `_TRIES` times in all.
+
+        Raises:
+            ProviderError: GC911, it is in use, or the engine failed.
+        """
+        for tried in range(1, _TRIES + 1):
+            try:
+                self.call("volume", "rm", name)
+            except ProviderError as error:
+                words = " ".join(finding.summary for finding in error.diagnostics)
+                is_missing = "no such volume" in words.lower()
+                if is_missing and name in words:
+                    return
+                if not is_missing or tried == _TRIES:
+                    raise
+            else:
+                return
 
     def has_image(self, reference: str) -> bool:
         """Return whether the image exists on this machine; nothing is pulled."""

@@ -177,3 +177,35 @@ def test_a_node_is_woken_from_whatever_its_container_is_in(
 ) -> None:
     container = Container(id="1", name="c1", labels={labels.NODE: "gpu001"}, state=state)
     assert nodes._to_start(container).command == command  # noqa: SLF001  # no engine is called
+
+
+GONE = 'echo "Error: no volume with name \\"{name}\\" found: no such volume" >&2; exit 1'
+"""What podman 4.3 printed; the name was another cluster's in the second case below."""
+
+
+def test_a_volume_that_is_gone_needs_no_removal(double: Callable[[str, str], Path]) -> None:
+    double("podman", GONE.format(name="mine"))
+    find_engine("podman").remove_volume("mine")
+
+
+def test_a_volume_is_removed_though_another_one_goes_meanwhile(
+    double: Callable[[str, str], Path], tmp_path: Path
+) -> None:
+    seen = tmp_path / "seen"
+    double("podman", f"[ -e {seen} ] && exit 0\n: >{seen}\n{GONE.format(name='other')}")
+    find_engine("podman").remove_volume("mine")
+    assert seen.exists()
+
+
+def test_a_volume_in_use_is_an_error(double: Callable[[str, str], Path]) -> None:
+    double("podman", 'echo "Error: volume mine is being used by a container" >&2; exit 2')
+    with pytest.raises(ProviderError, match="is being used"):
+        find_engine("podman").remove_volume("mine")
+
+
+def test_an_engine_that_names_another_volume_each_time_is_an_error(
+    double: Callable[[str, str], Path],
+) -> None:
+    double("podman", GONE.format(name="other"))
+    with pytest.raises(ProviderError, match="other"):
+        find_engine("podman").remove_volume("mine")
