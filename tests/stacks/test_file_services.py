@@ -343,7 +343,7 @@ def test_a_share_that_exists_is_mounted_where_it_supports_nfs(tmp_path: Path) ->
         "home": "acmehome.file.core.windows.net:/acmehome/home"
     }
     azure.answers[SHARE] = {"name": "home", "properties": {}}
-    with pytest.raises(ProviderError, match="speaks SMB"):
+    with pytest.raises(ProviderError, match="serves SMB"):
         session().outputs()
 
 
