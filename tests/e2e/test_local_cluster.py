@@ -167,6 +167,12 @@ def test_a_killed_node_is_named_and_up_repairs_it(live: LiveCluster) -> None:
     assert all(condition["status"] == "true" for condition in status["conditions"])
 
 
+def conditions_of(live: LiveCluster) -> dict[str, dict[str, str]]:
+    """Return what `status` of a cluster that is not well says of each condition, by its name."""
+    status = live.json("status", str(live.spec), expect=1)
+    return {each["name"]: each for each in status["conditions"]}
+
+
 def test_a_node_that_is_back_before_it_is_missed_has_lost_its_jobs_and_that_is_known(
     live: LiveCluster,
 ) -> None:
@@ -180,8 +186,8 @@ def test_a_node_that_is_back_before_it_is_missed_has_lost_its_jobs_and_that_is_k
     until(lambda: alone in live.on("head", "squeue --noheader --states=RUNNING --format=%i"))
     container, since = f"gcluster-{live.name}-gpu003", live.on("head", "date +@%s").strip()
     subprocess.run(["podman", "restart", "--time=0", container], check=True, capture_output=True)
-    status = live.json("status", str(live.spec), expect=1)
-    conditions = {each["name"]: each for each in status["conditions"]}
+    until(lambda: conditions_of(live)["Converged"]["status"] != "unknown")  # its sshd is up again
+    conditions = conditions_of(live)
     assert conditions["Converged"]["status"] == "false"
     assert conditions["AllReducePassed"]["status"] == "unknown"
     assert "gpu003: started again or replaced since" in conditions["AllReducePassed"]["reason"]

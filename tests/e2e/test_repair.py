@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from .conftest import LiveCluster
+from .conftest import LiveCluster, until
 
 pytestmark = pytest.mark.local
 
@@ -52,8 +52,8 @@ def test_repair_tries_the_node_then_another_machine_and_that_serves(pair: LiveCl
     assert answer["admitted"] == ["gpu002"]
     assert answer["queue"] == []
     assert _machine(pair) != before
-    states = pair.on("head", "sinfo --noheader --Node --nodes=gpu002 --format=%T").split()
-    assert set(states) == {"idle"}
+    state = "sinfo --noheader --Node --nodes=gpu002 --format=%T"
+    until(lambda: set(pair.on("head", state).split()) == {"idle"})  # idle* until it is pinged again
     steps = pair.json("history", str(pair.spec))
     assert steps[-1]["command"] == "repair"
     assert _in_queue(pair) == []

@@ -134,7 +134,7 @@ def test_before_slurmctld_has_registered_the_start_nothing_is_reported(
     controller.jobs("7 RUNNING -60")
     code, said, told = controller.run()
     assert (code, told) == (1, [])
-    assert "has not heard" in said
+    assert "has no record" in said
 
 
 def test_a_change_that_slurmctld_refuses_is_tried_again_by_the_unit(controller: Controller) -> None:

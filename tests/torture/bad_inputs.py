@@ -125,6 +125,7 @@ VERBS: dict[str, tuple[str, ...]] = {
     "status": (),
     "top": ("--once",),
     "report": (),
+    "dashboard": (),
     "history": (),
     "show": ("RUN",),
     "drift": (),
