@@ -18,7 +18,7 @@ from ..registry import Finding, check
 def unknown_machine(context: CheckContext) -> Iterator[Finding]:
     """`machine` must be a machine type of the catalog.
 
-    A machine type is a whole node (GPUs, CPUs, NICs), not for GPUs by the piece: write hgx-h100-8,
+    A machine type is a whole node (GPUs, CPUs, NICs), not GPUs by the piece: write hgx-h100-8,
     not H100:8. Of CPU machines any size of a family is one (m7i.2xlarge, n2-standard-32); `gcluster
     machines` lists both. One of your own is in a file next to the spec, which the spec names by
     `catalog: [machines.yaml]`: `{apiVersion: gcluster/catalog/v1, machines: [{name: our-head,

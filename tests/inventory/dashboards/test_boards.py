@@ -69,14 +69,19 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[live.Promet
         yield running
 
 
+def filled(query: str) -> str:
+    """Return a query of what is watched: its pool, node and job in their places."""
+    variables = {"pool": live.POOL, "node": live.NODE, "job": live.JOB}
+    for placeholder in placeholders(query):
+        query = query.replace(f"${placeholder}", variables[placeholder])
+    return query
+
+
 @pytest.mark.monitoring
 def test_every_query_of_every_panel_has_data(prometheus: live.Prometheus) -> None:
-    variables = {"pool": live.POOL, "node": live.NODE, "job": live.JOB}
     empty = []
     for name, query in QUERIES.items():
-        for placeholder in placeholders(query):
-            query = query.replace(f"${placeholder}", variables[placeholder])  # noqa: PLW2901
-        if not prometheus.values(query):
+        if not prometheus.values(filled(query)):
             empty.append(name)
 
     assert empty == []
@@ -84,13 +89,10 @@ def test_every_query_of_every_panel_has_data(prometheus: live.Prometheus) -> Non
 
 @pytest.mark.monitoring
 def test_every_label_of_a_legend_is_one_of_its_series(prometheus: live.Prometheus) -> None:
-    variables = {"pool": live.POOL, "node": live.NODE, "job": live.JOB}
     missing = []
     for name, query in QUERIES.items():
-        for placeholder in placeholders(query):
-            query = query.replace(f"${placeholder}", variables[placeholder])  # noqa: PLW2901
         labels = set(re.findall(r"\{\{(\w+)\}\}", name))
-        series = [each["metric"] for each in prometheus.values(query)]
+        series = [each["metric"] for each in prometheus.values(filled(query))]
         if not any(labels <= each.keys() for each in series):
             missing.append(name)
 

@@ -1,4 +1,4 @@
-// Lines over time, by uPlot. Names of series are text nodes beside the drawing: uPlot never gets them.
+// Lines over time, by uPlot. Names of series are text nodes next to the drawing: uPlot never gets them.
 
 import { colour, element, figure } from "./words.js";
 
