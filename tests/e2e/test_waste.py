@@ -1,5 +1,7 @@
 """Who wastes what, on real nodes with simulated GPUs: two accounts, one idle on 8 GPUs.
 
+The alert of waste goes by mail to a sink on the monitoring host.
+
 Nodes are containers that exist already, in an ssh-fleet whose owner pays $20 an hour for each.
 """
 
@@ -42,8 +44,13 @@ scheduler:
   accounts: {{nlp: {{share: 60, users: [ada]}}, vision: {{share: 40, users: [bob]}}}}
 users:
   - {{name: ada, uid: 2001}}
-  - {{name: bob, uid: 2002}}
-monitoring: {{prometheus: true}}
+  - {{name: bob, uid: 2002, mail: bob@example.org}}
+monitoring:
+  prometheus: true
+  alerts:
+    mail: {{to: [ops@example.edu], from: g@example.edu, server: "127.0.0.1:2525", tls: false}}
+  waste_alert:
+    {{below: 1%, for: 1m, min_usd_per_hour: 15, to_owner: true, mail_domain: example.edu}}
 smoke: {{allreduce: {{sizes: 8B..64KiB, iterations: 1}}}}
 """
 HOSTILE = 'a"} 1 <script>alert(1)</script>|x'
@@ -52,6 +59,40 @@ cd /tmp
 as_user() {{ runuser -u "$1" -- sbatch -N1 -A "$2" --gpus "$3" -w "$4" -J "$5" --wrap "$6"; }}
 as_user ada nlp 4 gpu01 train 'python3 -c "while True: pass"'
 as_user bob vision 8 gpu02 '{HOSTILE}' 'sleep 3600'
+"""
+
+
+SINK = """
+import socketserver
+class Sink(socketserver.StreamRequestHandler):
+    def handle(self):
+        say = lambda text: self.wfile.write(text.encode() + b"\\r\\n")
+        say("220 sink")
+        in_mail = False
+        for raw in self.rfile:
+            line = raw.decode().rstrip()
+            with open("/root/mails", "a") as file:
+                print(line, file=file)
+            if in_mail:
+                in_mail = line != "."
+                if not in_mail:
+                    say("250 kept")
+                continue
+            in_mail = line == "DATA"
+            say("354 go on" if in_mail else "250 sink")
+            if line == "QUIT":
+                return
+socketserver.ThreadingTCPServer(("127.0.0.1", 2525), Sink).serve_forever()
+"""
+ASK = """
+import base64, json, ssl, sys, urllib.parse, urllib.request
+folder = "/etc/gcluster/prometheus/"
+login = base64.b64encode(b"gcluster:" + open(folder + "password", "rb").read()).decode()
+query = urllib.parse.urlencode({"query": sys.argv[1]})
+asked = urllib.request.Request("https://localhost:9090/api/v1/query?" + query)
+asked.add_header("Authorization", "Basic " + login)
+context = ssl.create_default_context(cafile=folder + "ca.pem")
+print(urllib.request.urlopen(asked, context=context, timeout=10).read().decode())
 """
 
 
@@ -77,6 +118,9 @@ def cluster(live: LiveCluster, room: Room) -> LiveCluster:
         )
     )
     live.gcluster("up", str(live.spec), "--yes")
+    for name, program in (("sink", SINK), ("ask", ASK)):
+        live.on("head01", f"cat > /root/{name}.py <<'END'\n{program}END")
+    live.on("head01", "systemd-run --quiet python3 /root/sink.py")
     live.on("head01", JOBS)
     return live
 
@@ -154,6 +198,43 @@ def test_the_page_has_data_in_every_panel_and_shows_why_an_idle_job_is_slow(
     assert "GPUs wait" in {each["title"] for each in slow}
 
 
+def test_the_owner_of_the_idle_job_is_mailed_and_the_owner_of_the_busy_one_is_not(
+    cluster: LiveCluster,
+) -> None:
+    def mails() -> str:
+        return cluster.on("head01", "cat /root/mails 2>/dev/null || true")
+
+    until(lambda: "RCPT TO:<bob@example.org>" in mails(), seconds=180)
+    until(lambda: "RCPT TO:<ops@example.edu>" in mails(), seconds=60)
+
+    [number] = {job["job"] for job in top(cluster)["jobs"] if job["user"] == "bob"}
+    assert f"scancel {number}" in mails()
+    assert "ada@example.edu" not in mails()
+
+
+def test_certificates_are_rotated_and_no_scrape_fails(cluster: LiveCluster) -> None:
+    def least_up(over: str) -> tuple[int, float]:
+        said = json.loads(
+            cluster.on(
+                "head01", f"python3 /root/ask.py 'min_over_time(up{{job=~\"node|gpu\"}}[{over}])'"
+            )
+        )
+        values = [float(one["value"][1]) for one in said["data"]["result"]]
+        return len(values), min(values)
+
+    before = cluster.on("head01", "cat /etc/gcluster/prometheus/password")
+    began = time.monotonic()
+    rotated = cluster.json("rotate", "monitoring", str(cluster.spec))
+    time.sleep(45)
+
+    assert (sorted(rotated["changed"]), rotated["left"]) == (["gpu01", "gpu02", "head01"], {})
+    # three nodes, two of them with GPUs
+    assert least_up(f"{round(time.monotonic() - began)}s") == (5, 1)
+    assert cluster.on("head01", "cat /etc/gcluster/prometheus/password") != before
+    assert cluster.on("gpu01", "grep -c BEGIN /etc/gcluster/node_exporter/ca.pem").strip() == "1"
+    assert len(top(cluster)["jobs"]) == 2
+
+
 def test_a_report_has_both_accounts_and_stays_after_the_jobs_end(cluster: LiveCluster) -> None:
     file = str(cluster.spec.parent / "kept.json")
     cluster.on("head01", "scancel --user=ada; scancel --user=bob")
@@ -171,6 +252,8 @@ def test_a_report_has_both_accounts_and_stays_after_the_jobs_end(cluster: LiveCl
     assert nlp["wasted_usd"] == pytest.approx(nlp["usd"] * (1 - nlp["active"]))
     # Both were cancelled: slurmdbd has no GPU hour of them that completed.
     assert (vision["goodput"], nlp["goodput"]) == (0, 0)
+    cluster.gcluster("report", file)
+    assert {pool["pool"]: pool["failures"] for pool in report["pools"]} == {"gpu": 0, "head": 0}
     page = cluster.gcluster("report", file, "--format", "html").stdout
     assert "<script>" not in page
     assert cluster.on("gpu02", "cat /run/gcluster/gpu-jobs/*") == ""
