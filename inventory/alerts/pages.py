@@ -10,6 +10,9 @@ _NEEDS = {
     "slurm": "under Slurm",
     "slurmdbd": "clusters that keep accounts",
     "waste_alert": "where the spec has `waste_alert`",
+    "hour_budget": "where the spec has `budget.max_usd_per_hour`",
+    "month_budget": "where the spec has `budget.max_usd_per_month`",
+    "expires": "where the spec has `budget.expires` or `expires_on`",
     "nvidia": "clusters with NVIDIA's GPUs, simulated ones too",
 }
 """Condition -> where the rule is compiled."""

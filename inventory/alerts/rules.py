@@ -16,14 +16,24 @@ from ...schemas.spec.model import SpecModel
 from ...schemas.structure.compose import read_data_file
 
 _DATA = Path(__file__).parent / "data"
-Condition: TypeAlias = Literal["infiniband", "clock", "slurm", "slurmdbd", "nvidia", "waste_alert"]
+Condition: TypeAlias = Literal[
+    "infiniband",
+    "clock",
+    "slurm",
+    "slurmdbd",
+    "nvidia",
+    "waste_alert",
+    "hour_budget",
+    "month_budget",
+    "expires",
+]
 """What a cluster must have for a rule: ports of InfiniBand, clocks of its own, Slurm, a slurmdbd,
-GPUs of NVIDIA's, `waste_alert` in its spec."""
+GPUs of NVIDIA's; in its spec `waste_alert`, a ceiling in `budget` or an end."""
 _INTERVAL = "5s"
 """Between two evaluations: an alert that holds for 30 s fires less than 90 s after its cause."""
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _METRIC = re.compile(
-    r"\b(?:up|(?:node|slurm|gcluster|prometheus|alertmanager)_[a-z0-9_]+|DCGM_[A-Z0-9_]+)\b(?!\()"
+    r"(?<!:)\b(?:up|(?:node|slurm|gcluster|prometheus|alertmanager)_[a-z0-9_]+|DCGM_[A-Z0-9_]+)\b(?!\()"
 )
 
 
@@ -87,6 +97,7 @@ class _Metrics(SpecModel, frozen=True, kw_only=True):
     node: tuple[str, ...]
     hardware: tuple[str, ...]
     slurm: tuple[str, ...]
+    cluster: tuple[str, ...]
     dcgm: tuple[str, ...]
 
 
@@ -98,8 +109,11 @@ def _table() -> _Rules:
 @lru_cache(maxsize=1)
 def alert_rules() -> dict[str, AlertRule]:
     """Return all rules by name, in the order of the table."""
-    gpu = read_data_file(_DATA / "gpu.yaml", _Rules)
-    return {rule.name: rule for rule in (*_table().rules, *gpu.rules)}
+    others = [read_data_file(_DATA / f"{name}.yaml", _Rules) for name in ("cluster", "gpu")]
+    return {
+        rule.name: rule
+        for rule in (*_table().rules, *(rule for one in others for rule in one.rules))
+    }
 
 
 def inhibitions() -> list[dict[str, list[str]]]:

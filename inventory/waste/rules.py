@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from ...schemas.catalog import Catalog
 from ...schemas.cost.pools import pool_cost
-from ...schemas.spec import ClusterSpec
+from ...schemas.spec import Budget, ClusterSpec
 from ...schemas.spec.model import SpecModel
 from ...schemas.structure.compose import read_data_file
 
@@ -21,6 +21,11 @@ INTERVAL_S = 15
 """Seconds between two evaluations, as between two scrapes: sums over a time are of such steps."""
 PRICE = "gcluster:pool_node_usd_per_hour"
 """USD for a node and hour, by pool; pools without a known price have none."""
+
+HOUR_BUDGET = "gcluster:budget_usd_per_hour"
+"""`budget.max_usd_per_hour` of the spec, where it has one."""
+MONTH_BUDGET = "gcluster:budget_usd_per_month"
+"""`budget.max_usd_per_month`, likewise."""
 
 
 class RecordingRule(SpecModel, frozen=True, kw_only=True):
@@ -56,16 +61,28 @@ def node_prices(spec: ClusterSpec, catalog: Catalog) -> dict[str, float]:
     return found
 
 
-def waste_group(prices: Mapping[str, float], conditions: Collection[str]) -> dict[str, Any]:
+def waste_group(
+    prices: Mapping[str, float], conditions: Collection[str], budget: Budget | None = None
+) -> dict[str, Any]:
     """Return the group of a rule file, for a cluster that has what is listed.
 
     Args:
         prices: pool -> USD for a node and hour.
         conditions: what the cluster has (`alerts.Condition`); other rules are left out.
+        budget: the spec's; its ceilings are recorded for alerts.
     """
+    ceilings = (
+        {}
+        if budget is None
+        else {HOUR_BUDGET: budget.max_usd_per_hour, MONTH_BUDGET: budget.max_usd_per_month}
+    )
     constants = [
         {"record": PRICE, "expr": f"vector({usd:.15g})", "labels": {"pool": pool}}
         for pool, usd in sorted(prices.items())
+    ] + [
+        {"record": name, "expr": f"vector({usd:.15g})"}
+        for name, usd in ceilings.items()
+        if usd is not None
     ]
     recorded = [
         {"record": rule.record, "expr": rule.expression}

@@ -15,11 +15,12 @@ from ...schemas.structure.decoding import decode_json
 from ..cluster.cluster import CERTIFICATE_KEY, Cluster
 from ..cluster.hosts import existing_hosts
 from ..cluster.outcome import Exit, failure
-from ..cluster.progress import Reporter
+from ..cluster.progress import Finding, Reporter
 from ..down.expiry.expiry_guard import refuse_late_test
 from ..nodes.ssh import SshSession
 from ..state import SmokeFinished, acquire
 from ..status.drift.asking import see_deviations
+from ..up.figures import publish
 from ..up.run import Run
 from .certificate import certificate
 from .launching.slurm import LONGEST_MINUTES
@@ -148,5 +149,8 @@ def run_gate(cluster: Cluster, report: Reporter, *, bisect: bool = True) -> Smok
         result = pass_gate(run, nodes, session, report, bisect=bisect)
         if result is None:
             raise failure("GC930", "simulated nodes run no jobs: there is nothing to test")
+        unwritten = publish(cluster, nodes, session, last_certificate(cluster))
+        if unwritten is not None:
+            report(Finding(diagnostic=unwritten))
         run.finish(Exit.OK if result.passed else Exit.REFUSED)
         return result

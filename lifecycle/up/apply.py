@@ -17,13 +17,14 @@ from ..nodes.images.golden import booting_sites, elastic_sites
 from ..operations.repair.queue import save_queue
 from ..planning.preflight.obstacles import refuse_obstacles, refuse_unsigned
 from ..planning.purchase.attempts import apply_site
-from ..smoke.gate import pass_gate
+from ..smoke.gate import last_certificate, pass_gate
 from ..smoke.run import UnprovenError
 from ..state import SpecApplied
 from ..state.audit.built import built
 from ..status.drift.asking import see_changes
 from ..status.observe import observe
 from .compiled import compile_for
+from .figures import publish
 from .nodes import converge_nodes
 from .phase import Phase, UpState
 from .prepare import NOTHING_TO_RESUME, sites_of
@@ -142,6 +143,12 @@ def _gate(state: UpState) -> None:
         state.is_unproven = True
 
 
+def _publish_figures(state: UpState) -> None:
+    certificate = last_certificate(state.cluster)
+    unwritten = publish(state.cluster, state.nodes.inventory, state.session, certificate)
+    state.diagnostics += () if unwritten is None else (unwritten,)
+
+
 def _finish(state: UpState) -> None:
     code = Exit.OK if state.gate is None or state.gate.passed else Exit.REFUSED
     if code is Exit.OK and (state.nodes.held or state.is_unproven or _has_surplus(state)):
@@ -187,5 +194,6 @@ NODES = (
 PROVE = (
     Phase("postpone end", _postpone_end, "An announced end is in the events until withdrawn."),
     Phase("gate", _gate, "A certificate counts for its spec, and its members since their start."),
+    Phase("publish figures", _publish_figures, "They are replaced as a whole."),
     Phase("finish", _finish, "The event SpecApplied says that nothing is left to do."),
 )

@@ -51,6 +51,7 @@ monitoring:
     mail: {{to: [ops@example.edu], from: g@example.edu, server: "127.0.0.1:2525", tls: false}}
   waste_alert:
     {{below: 1%, for: 1m, min_usd_per_hour: 15, to_owner: true, mail_domain: example.edu}}
+budget: {{expires: 30d}}
 smoke: {{allreduce: {{sizes: 8B..64KiB, iterations: 1}}}}
 """
 HOSTILE = 'a"} 1 <script>alert(1)</script>|x'
@@ -233,6 +234,16 @@ def test_certificates_are_rotated_and_no_scrape_fails(cluster: LiveCluster) -> N
     assert cluster.on("head01", "cat /etc/gcluster/prometheus/password") != before
     assert cluster.on("gpu01", "grep -c BEGIN /etc/gcluster/node_exporter/ca.pem").strip() == "1"
     assert len(top(cluster)["jobs"]) == 2
+
+
+def test_prometheus_knows_of_the_allreduce_and_of_the_cluster_s_end(cluster: LiveCluster) -> None:
+    asked = '{__name__=~"gcluster_(allreduce|end)_.*"}'
+    said = json.loads(cluster.on("head01", f"python3 /root/ask.py '{asked}'"))
+    found = {one["metric"]["__name__"]: float(one["value"][1]) for one in said["data"]["result"]}
+
+    assert found["gcluster_allreduce_passed"] == 1
+    assert 0 <= time.time() - found["gcluster_allreduce_time_seconds"] < 3600
+    assert 29 < (found["gcluster_end_time_seconds"] - time.time()) / 86_400 < 30
 
 
 def test_a_report_has_both_accounts_and_stays_after_the_jobs_end(cluster: LiveCluster) -> None:

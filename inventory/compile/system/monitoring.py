@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ....schemas.spec import ClusterSpec
+from ....schemas.spec import Budget, ClusterSpec
 from ....schemas.spec.cluster import Alerts, Monitoring
 from ...alerts import Condition, WasteLimits, inhibitions, rule_file
 from ...hosts import AFTER_APPLY, Host
@@ -94,6 +94,18 @@ def _conditions(node: NodeFacts) -> Iterator[Condition]:
         yield "nvidia"
     if node.spec.monitoring is not None and node.spec.monitoring.waste_alert is not None:
         yield "waste_alert"
+    yield from _conditions_of_budget(node.spec.budget)
+
+
+def _conditions_of_budget(budget: Budget | None) -> Iterator[Condition]:
+    if budget is None:
+        return
+    if budget.max_usd_per_hour is not None:
+        yield "hour_budget"
+    if budget.max_usd_per_month is not None:
+        yield "month_budget"
+    if budget.expires is not None or budget.expires_on is not None:
+        yield "expires"
 
 
 def _verbatim(text: str) -> str:
@@ -180,7 +192,7 @@ def prometheus_steps(node: NodeFacts) -> list[Step]:
         return []
     named: dict[str, Json] = {"prometheus_host": host.name}
     has = tuple(_conditions(node))
-    recorded = waste_group(node_prices(node.spec, node.catalog), has)
+    recorded = waste_group(node_prices(node.spec, node.catalog), has, node.spec.budget)
     configure = named | {
         "prometheus_cluster": node.spec.name,
         "prometheus_rules": _verbatim(

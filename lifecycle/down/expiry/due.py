@@ -58,15 +58,23 @@ def ending(budget: Budget | None, began: datetime, jobs: Jobs, now: datetime) ->
     return min(ahead, key=lambda each: each.due, default=None)
 
 
-def _endings(budget: Budget, began: datetime, jobs: Jobs, now: datetime) -> Iterator[Ending]:
-    expires: datetime | None = None
+def expires_at(budget: Budget, began: datetime) -> datetime | None:
+    """Return when a cluster that began then expires; None: it doesn't."""
     if budget.expires is not None:
-        expires = began + timedelta(seconds=budget.expires.value)
-        why = f"its time of {budget.expires} is up"
-    elif budget.expires_on is not None:
-        expires = datetime.fromisoformat(budget.expires_on).replace(tzinfo=UTC)
-        why = f"it expires on {budget.expires_on}"
+        return began + timedelta(seconds=budget.expires.value)
+    if budget.expires_on is not None:
+        return datetime.fromisoformat(budget.expires_on).replace(tzinfo=UTC)
+    return None
+
+
+def _endings(budget: Budget, began: datetime, jobs: Jobs, now: datetime) -> Iterator[Ending]:
+    expires = expires_at(budget, began)
     if expires is not None:
+        why = (
+            f"it expires on {budget.expires_on}"
+            if budget.expires is None
+            else f"its time of {budget.expires} is up"
+        )
         notice = timedelta(seconds=budget.expiry_notice_s)
         yield Ending(kind="expires", due=expires, notice=notice, why=why)
     if budget.idle_shutdown is not None and jobs.idle_s is not None:

@@ -121,6 +121,22 @@ def test_owners_of_jobs_get_the_alert_and_limits_are_in_the_rule() -> None:
         assert part in rules
 
 
+def test_ceilings_and_ends_of_the_budget_have_their_alerts_and_no_others_do() -> None:
+    def rules_with(budget: str) -> str:
+        text = _SPEC.replace("COUNT", "2") + f"monitoring: {{prometheus: true}}\n{budget}"
+        loaded = load_text(text)
+        assert loaded.spec is not None, loaded.diagnostics
+        step = steps(golden.compiled(loaded.spec), "head")["prometheus.configure"]
+        return str(step.variables["prometheus_rules"])
+
+    by_the_month = rules_with("budget: {max_usd_per_month: 9000, expires: 30d}\n")
+
+    assert "expr: vector(9000)" in by_the_month
+    assert {"BudgetBurn", "ClusterEnds"} <= set(by_the_month.split())
+    assert "BudgetHour" not in by_the_month
+    assert {"BudgetBurn", "BudgetHour", "ClusterEnds"}.isdisjoint(rules_with("").split())
+
+
 def test_a_node_more_changes_what_is_scraped_and_no_other_node() -> None:
     before, after = (compiled("{prometheus: true}", count) for count in (2, 3))
     assert steps(before, "gpu") == steps(after, "gpu")
