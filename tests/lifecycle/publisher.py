@@ -69,7 +69,9 @@ def published() -> Iterator[Publisher]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
     content.host = f"127.0.0.1:{server.server_port}"
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+    ).start()
     yield content
     server.shutdown()
     server.server_close()

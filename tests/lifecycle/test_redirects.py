@@ -50,7 +50,9 @@ class Site:
         self.http = f"http://127.0.0.1:{plain.server_port}"
         self.https = f"https://127.0.0.1:{encrypted.server_port}"
         for server in self.servers:
-            threading.Thread(target=server.serve_forever, daemon=True).start()
+            threading.Thread(
+                target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+            ).start()
 
 
 @pytest.fixture

@@ -36,11 +36,14 @@ class Controller:
         self.node(STARTED + 20)
         self.jobs()
 
-    def node(self, slurmd_started: int, state: str = "MIXED", reason: str = "") -> None:
-        """Have slurmctld know a start of slurmd."""
+    def node(
+        self, slurmd_started: int, state: str = "MIXED", reason: str = "", boot_time: int = 0
+    ) -> None:
+        """Have slurmctld know a start of slurmd; `boot_time` by its own clock, 0: to the second."""
+        boot_time = boot_time or slurmd_started + AHEAD_S
         told = f"Reason={reason} [root@1790000900]" if reason else ""
         line = (
-            f"NodeName={NODE} State={state} BootTime={slurmd_started + AHEAD_S} "
+            f"NodeName={NODE} State={state} BootTime={boot_time} "
             f"SlurmdStartTime={slurmd_started} {told}"
         )
         (self.folder / "node").write_text(f"{line}\n")
@@ -87,7 +90,7 @@ def controller(tmp_path: Path) -> Controller:
 def test_jobs_from_before_the_restart_have_the_node_count_as_down_for_a_moment(
     controller: Controller,
 ) -> None:
-    controller.jobs("7 RUNNING -1", "8 SUSPENDED -900", "9 RUNNING 1")
+    controller.jobs("7 RUNNING -1", "8 SUSPENDED -900", "9 RUNNING 3")
     code, said, told = controller.run()
     assert (code, said) == (0, f"{NODE} was started again under 7, 8\n")
     assert told == [
@@ -98,12 +101,29 @@ def test_jobs_from_before_the_restart_have_the_node_count_as_down_for_a_moment(
 
 @pytest.mark.parametrize(
     "job",
-    ["7 RUNNING 0", "7 RUNNING 15", "7 RUNNING 500", "7 CONFIGURING -60", "7 COMPLETING -60"],
+    ["7 RUNNING 3", "7 RUNNING 15", "7 RUNNING 500", "7 CONFIGURING -60", "7 COMPLETING -60"],
 )
 def test_a_job_that_began_since_or_has_not_begun_is_none_of_its(
     controller: Controller, job: str
 ) -> None:
     controller.jobs(job)
+    assert controller.run() == (0, "", [])
+
+
+@pytest.mark.parametrize("early_s", [0, 1, 2])
+def test_a_job_that_began_just_before_is_reported_however_the_times_are_rounded(
+    controller: Controller, early_s: int
+) -> None:
+    controller.node(STARTED + 20, boot_time=STARTED + 20 + AHEAD_S - early_s)
+    controller.jobs("7 RUNNING -1", "8 RUNNING 3")
+    assert controller.run()[1] == f"{NODE} was started again under 7\n"
+
+
+def test_a_job_that_began_after_slurmd_runs_on_where_slurmd_began_at_once(
+    controller: Controller,
+) -> None:
+    controller.node(STARTED)
+    controller.jobs("7 RUNNING 0")
     assert controller.run() == (0, "", [])
 
 

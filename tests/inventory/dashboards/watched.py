@@ -90,7 +90,9 @@ def served(text: str) -> Iterator[int]:
             """Write no line for each scrape."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Page)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+    ).start()
     try:
         yield server.server_port
     finally:

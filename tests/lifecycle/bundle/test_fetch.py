@@ -57,7 +57,7 @@ class _Handler(BaseHTTPRequestHandler):
 def mirror() -> Iterator[Mirror]:
     """Serve while a test runs."""
     server = Mirror()
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     yield server
     server.shutdown()

@@ -39,7 +39,9 @@ class GitServer:
 
     def __enter__(self) -> Self:
         """Begin to answer."""
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+        ).start()
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -59,7 +59,9 @@ class ProviderDouble:
         context.load_cert_chain(folder / "provider.pem", folder / "provider.key")
         self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
         self.url = f"https://127.0.0.1:{self._server.server_address[1]}"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+        ).start()
 
     def token(self, *, key: rsa.RSAPrivateKey | None = None, **claims: Any) -> str:
         """Sign a token of an hour; another key is another provider's."""

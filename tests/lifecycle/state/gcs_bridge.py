@@ -24,7 +24,7 @@ def bridged(server: str) -> Iterator[str]:
     """Serve the XML API in front of a JSON API at `server`; yield HOST:PORT."""
     handler = type("Bridge", (_Bridge,), {"behind": server})
     bridge = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    Thread(target=bridge.serve_forever, daemon=True).start()
+    Thread(target=bridge.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
     try:
         yield f"127.0.0.1:{bridge.server_address[1]}"
     finally:

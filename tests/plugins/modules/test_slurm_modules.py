@@ -122,7 +122,7 @@ class Rest(BaseHTTPRequestHandler):
 def rest(node: Machine) -> Iterator[Machine]:
     """Return a controller with a double of slurmrestd."""
     server = HTTPServer(("127.0.0.1", 0), Rest)
-    Thread(target=server.serve_forever, daemon=True).start()
+    Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
     node.tool("scontrol", "case $1 in ping) echo is UP ;; token) echo SLURM_JWT=abc.def ;; esac")
     node.tool("sinfo", "echo train up")
     listens(node, server.server_port)

@@ -145,7 +145,9 @@ def served(
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=tmp_path / "ca.pem")
     context.load_cert_chain(tmp_path / "server.pem")
     server.socket = context.wrap_socket(server.socket, server_side=True)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+    ).start()
     port = server.server_address[1]
     (tmp_path / "args").write_text(f'ARGS="--web.listen-address=127.0.0.1:{port}"\n')
     checked = running.module("web_endpoint_check")

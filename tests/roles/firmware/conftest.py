@@ -66,7 +66,7 @@ def machine(tmp_path: Path, certificate: Path) -> Iterator[Machine]:
     """Run a BMC double."""
     recording, state = SCENARIO / "recordings/redfish.json", tmp_path / "state.json"
     server = _double()(recording, 0, certificate, certificate.with_suffix(".key"), state)
-    thread = threading.Thread(target=server.serve_forever)  # type: ignore[attr-defined]
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})  # type: ignore[attr-defined]
     thread.start()
     yield Machine(server, state, certificate)
     server.shutdown()  # type: ignore[attr-defined]

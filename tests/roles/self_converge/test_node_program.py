@@ -63,7 +63,9 @@ def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mirror]:
     handler = partial(http.server.SimpleHTTPRequestHandler, directory=str(served))
     monkeypatch.setattr(http.server.SimpleHTTPRequestHandler, "log_message", lambda *_: None)
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+    ).start()
     made = Mirror(served, f"http://127.0.0.1:{server.server_port}")
     trusted = tmp_path / "signers"
     trusted.write_bytes(signers(made.key.read_bytes(), "converge@demo"))

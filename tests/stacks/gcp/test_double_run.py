@@ -80,7 +80,9 @@ class Site:
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     project = Project(Machines())  # type: ignore[arg-type]  # what of Instances is used here
     server = serve(project)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+    ).start()
     url = f"http://127.0.0.1:{server.server_address[1]}"
     monkeypatch.setenv("GOOGLE_COMPUTE_CUSTOM_ENDPOINT", f"{url}/compute/v1/")
     monkeypatch.setenv("GOOGLE_IAM_CUSTOM_ENDPOINT", f"{url}/v1/")

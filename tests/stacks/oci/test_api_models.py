@@ -45,7 +45,9 @@ def tenancy() -> Tenancy:
 @pytest.fixture
 def cloud(tenancy: Tenancy, monkeypatch: pytest.MonkeyPatch) -> Iterator[OciCloud]:
     server = serve(tenancy)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+    ).start()
     url = f"http://127.0.0.1:{server.server_address[1]}"
     monkeypatch.setenv("CLIENT_HOST_OVERRIDES", ";".join(f"oci_{n}={url}" for n in CLIENTS))
     yield OciCloud(url)

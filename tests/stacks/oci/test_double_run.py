@@ -70,7 +70,9 @@ class Site:
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     tenancy = Tenancy()
     server = serve(tenancy)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+    ).start()
     url = f"http://127.0.0.1:{server.server_address[1]}"
     names = ("core.ComputeClient", "core.ComputeManagementClient", "core.VirtualNetworkClient")
     hosts = ";".join(f"oci_{n}={url}" for n in (*names, "resource_search.ResourceSearchClient"))

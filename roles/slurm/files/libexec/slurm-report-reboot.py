@@ -27,6 +27,11 @@ PROC = Path(os.environ.get("GCLUSTER_PROC", "/proc"))
 LIMIT_S = 60
 EVERY_S = 2
 COMMAND_LIMIT_S = 30
+ROUNDING_S = 2
+"""Each of the times is of whole seconds: a start of this machine comes out so much too early.
+
+A job that is taken for lost in these seconds was placed here before slurmd ran: it loses nothing.
+"""
 REASON = "Node unexpectedly rebooted"
 """In Slurm's own wording, which every reader of reasons recognises."""
 RUNNING = ("RUNNING", "SUSPENDED")
@@ -47,8 +52,9 @@ def main() -> int:
     if state is None or "CLOUD" in state[1]:
         return 0
     # BootTime is that of slurmd's start (-b), by slurmctld's clock, as the times of jobs are.
+    slurmd_began = number(said, "BootTime")
     after_boot_s = number(said, "SlurmdStartTime") - started
-    lost = jobs_before(node, number(said, "BootTime") - after_boot_s)
+    lost = jobs_before(node, min(slurmd_began - after_boot_s + ROUNDING_S, slurmd_began))
     return report(node, state[1], reason_of(said), lost) if lost else 0
 
 
