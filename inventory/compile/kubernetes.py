@@ -186,7 +186,7 @@ def kubernetes_steps(node: NodeFacts) -> list[Step]:
             "install", version | _installed(node) | _balancer(node), spares_jobs=False
         ),
         _kubernetes_step("configure", configured, secrets),
-        _kubernetes_step("join", role | cni | planes | version | _programs(node)),
+        _kubernetes_step("join", role | cni | planes | version | _programs(node) | _login(node)),
         _kubernetes_step("verify", role | cni),
     ]
 
@@ -224,10 +224,18 @@ def _cluster(node: NodeFacts, control_planes: Sequence[Host]) -> dict[str, Json]
     if node.pool.role == "controller":
         variables["kubernetes_pod_cidr"] = kubernetes.pod_cidr
         variables["kubernetes_service_cidr"] = kubernetes.service_cidr
-        if kubernetes.oidc is not None:
-            variables["kubernetes_authentication"] = jwt_authenticator(kubernetes.oidc)
+        variables |= _login(node)
         variables["kubernetes_unsafe_etcd"] = node.spec.sites[node.pool.site].is_made_here
     return variables
+
+
+def _login(node: NodeFacts) -> dict[str, Json]:
+    """Return how people's tokens are taken on a control plane; joining brings it to API servers."""
+    kubernetes = node.spec.scheduler
+    assert isinstance(kubernetes, KubernetesScheduler)  # noqa: S101  # runs_kubernetes checked it
+    if node.pool.role != "controller" or kubernetes.oidc is None:
+        return {}
+    return {"kubernetes_authentication": jwt_authenticator(kubernetes.oidc)}
 
 
 def jwt_authenticator(oidc: Oidc) -> dict[str, Json]:

@@ -31,11 +31,13 @@ scheduler:
   accounts:
     physics: {{qos: [low, high], default_qos: low, gpu_quota: {quota}, users: [ada]}}
     {more}
-  oidc:
-    {{issuer: "https://login.invalid", client_id: kubernetes, groups: {{physics: [/physics]}}}}
-users:
+{login}users:
   - {{name: ada, uid: 2001}}
 {end}
+"""
+LOGIN = """\
+  oidc:
+    {issuer: "https://login.invalid", client_id: kubernetes, groups: {physics: [/physics]}}
 """
 SMOKE = "smoke: {allreduce: {sizes: 8B..64KiB, iterations: 2}}\n"
 DNS = next(
@@ -74,17 +76,28 @@ class KubernetesCluster(LiveCluster):
         self.name = f"k8s-{secrets.token_hex(3)}"
         self.write_spec(nodes=nodes)
 
-    def write_spec(self, *, nodes: int, quota: int = 0, more: str = "", end: str = SMOKE) -> None:
+    def write_spec(
+        self,
+        *,
+        nodes: int,
+        quota: int = 0,
+        more: str = "",
+        login: str = LOGIN,
+        end: str = SMOKE,
+    ) -> None:
         """Write the spec.
 
         Args:
             nodes: how many have GPUs.
             quota: GPUs of the account; 0: as many as there are.
             more: another account.
+            login: the identity provider; "": none.
             end: more sections.
         """
         quota = quota or 8 * nodes
-        text = SPEC.format(name=self.name, count=nodes, quota=quota, more=more, end=end)
+        text = SPEC.format(
+            name=self.name, count=nodes, quota=quota, more=more, login=login, end=end
+        )
         self.spec.write_text(text)
 
     def up(self) -> Any:

@@ -65,6 +65,23 @@ def test_a_quota_is_held_over_all_nodes(live: KubernetesCluster) -> None:
     live.free()
 
 
+def test_a_login_that_the_spec_drops_is_gone_from_the_control_plane(
+    live: KubernetesCluster,
+) -> None:
+    setting, file = "authentication-config", "/etc/kubernetes/gcluster/authentication.yaml"
+    manifest = "/etc/kubernetes/manifests/kube-apiserver.yaml"
+    assert live.on("head", f"grep -c {setting} {manifest}; ls {file}").split() == ["1", file]
+    live.write_spec(nodes=2, login="")
+    live.up()
+    assert setting not in live.on("head", f"cat {manifest}; pgrep --list-full kube-apiserver")
+    assert live.on("head", f"ls {file} || true").strip() == ""
+    assert live.up()["changed"] is False
+    assert live.json("drift", str(live.spec))["drifts"] == []
+    live.write_spec(nodes=2)
+    live.up()
+    assert setting in live.on("head", "pgrep --list-full kube-apiserver")
+
+
 def test_a_third_node_costs_itself(live: KubernetesCluster) -> None:
     before = live.stamp_times()
     live.write_spec(nodes=3)

@@ -24,13 +24,13 @@ pools:
     machine: dgx-h100
     hosts: [{{name: "gpu[01-04]", address: "10.20.1.[1-4]"}}]
     kubernetes: {{{asked}}}
-scheduler: {{type: kubernetes, cni: cilium}}
+scheduler: {{type: kubernetes, cni: cilium{more}}}
 """
 
 
-def steps_of(requested: str = "") -> dict[str, list[Any]]:
+def steps_of(requested: str = "", more: str = "") -> dict[str, list[Any]]:
     """Return pool -> its steps, in the order in which they run."""
-    spec = load_text(SPEC.format(asked=requested), file="demo.yaml").spec
+    spec = load_text(SPEC.format(asked=requested, more=more and f", {more}"), file="demo.yaml").spec
     assert spec is not None
     inventory = ClusterInventory(cluster=spec.name, hosts=bare_metal_hosts(spec, "hall"))
     compiled = compile_cluster(spec, inventory, load_catalog())
@@ -76,3 +76,18 @@ def test_the_settings_are_there_before_the_first_kubelet_and_drain_a_node_later(
     assert keys.index("kubelet.configure") < keys.index("kubernetes.join")
     (step,) = [one for one in steps if one.key == "kubelet.configure"]
     assert step.needs_drain
+
+
+def test_the_join_of_control_planes_runs_again_where_people_log_in_otherwise() -> None:
+    oidc = "oidc: {issuer: https://login.example.edu, client_id: kubernetes}"
+    with_login = {
+        pool: next(one for one in steps if one.key == "kubernetes.join")
+        for pool, steps in steps_of(more=oidc).items()
+    }
+    plain = {
+        pool: next(one for one in steps if one.key == "kubernetes.join")
+        for pool, steps in steps_of().items()
+    }
+    assert "kubernetes_authentication" in with_login["head"].variables
+    assert with_login["head"].digest("", {}) != plain["head"].digest("", {})
+    assert with_login["train"] == plain["train"]
