@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,10 @@ MANAGER = "gcluster-addons"
 """Field manager of add-ons' objects: another one than of what gcluster compiles itself."""
 _LIMIT_S = 300
 _ESTABLISHED_S = 60
+_ASK_AGAIN_S = 0.5
+_WITHOUT_CONDITIONS = ".status.conditions accessor error: <nil>"
+"""What `kubectl wait` says of an object whose conditions nothing has written yet, instead of
+waiting for them (kubernetes/kubernetes#66439)."""
 
 
 class AddonStopped(Exception):  # noqa: N818  # named for what happened
@@ -59,7 +64,14 @@ def apply(kubectl: Kubectl, objects: Sequence[Object], addon: str) -> None:
         raise AddonStopped("GC1064", summary, refused.words) from refused
 
 
-def establish(kubectl: Kubectl, definitions: Sequence[Object], addon: str) -> None:
+def establish(
+    kubectl: Kubectl,
+    definitions: Sequence[Object],
+    addon: str,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
     """Apply CRDs and wait until their kinds are served.
 
     Raises:
@@ -70,14 +82,20 @@ def establish(kubectl: Kubectl, definitions: Sequence[Object], addon: str) -> No
         return
     apply(kubectl, definitions, addon)
     names = [f"customresourcedefinition/{one['metadata']['name']}" for one in definitions]
-    try:
-        kubectl.text(
-            *("wait", "--for=condition=Established", f"--timeout={_ESTABLISHED_S}s", *names),
-            timeout_s=_LIMIT_S,
-        )
-    except ApiRefused as refused:
-        summary = f"add-on {addon}: a kind of it is not served: {refused}"
-        raise AddonStopped("GC1064", summary, refused.words) from refused
+    until = clock() + _ESTABLISHED_S
+    while True:
+        try:
+            kubectl.text(
+                *("wait", "--for=condition=Established", f"--timeout={_ESTABLISHED_S}s", *names),
+                timeout_s=_LIMIT_S,
+            )
+        except ApiRefused as refused:
+            if _WITHOUT_CONDITIONS in refused.words and clock() < until:
+                sleep(_ASK_AGAIN_S)
+                continue
+            summary = f"add-on {addon}: a kind of it is not served: {refused}"
+            raise AddonStopped("GC1064", summary, refused.words) from refused
+        return
 
 
 def delete(

@@ -9,10 +9,14 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from bench.simulated.api_server import ApiServer
+from tests.lifecycle.kubernetes.addons.api import LocalKubectl
+
+from gcluster.lifecycle.kubernetes.addons.ownership import establish
 
 from .compiled import NAMES, Object, objects_of
 from .crds import MODULES, crds
@@ -57,12 +61,11 @@ def test_every_built_in_object_is_taken_strictly(api: Any, case: str) -> None:
 
 
 @pytest.mark.parametrize("group", sorted(MODULES))
-def test_objects_of_add_ons_fit_the_crds_that_are_to_be_had(api: Any, group: str) -> None:
+def test_objects_of_add_ons_fit_the_crds_that_are_to_be_had(
+    api: Any, tmp_path: Path, group: str
+) -> None:
     definitions = crds(group)
-    answer = api.apply(definitions)
-    assert answer.returncode == 0, answer.stderr
-    names = [f"crd/{one['metadata']['name']}" for one in definitions]
-    api.kubectl("wait", "--for=condition=Established", "--timeout=60s", *names)
+    establish(LocalKubectl(api, tmp_path), definitions, group)
     for case in NAMES:
         compiled = [*objects_of(case), *templates_of(case)]
         objects = [made for _, made in compiled if _group(made) == group]
