@@ -15,6 +15,7 @@ from ...inventory.compile.kubernetes import KubernetesAt
 from ...inventory.compile.kubernetes_objects import kubernetes_files
 from ...inventory.dashboards import grafana_files
 from ...inventory.hosts import ClusterInventory
+from ...inventory.workloads import batch_scripts
 from ...schemas.catalog import Catalog, load_catalog
 from ...schemas.load import load
 from ...schemas.spec import ClusterSpec, KubernetesScheduler
@@ -109,6 +110,8 @@ def compiled_files(
             files[f"graph/{name}.pulumi.json"] = recorded.to_json()
             if diagram:
                 files[f"graph/{name}.mmd"] = mermaid(recorded).encode()
+    scripts = batch_scripts(spec, catalog)
+    files |= {f"workloads/{name}.sbatch": text.encode() for name, text in scripts.items()}
     files |= {f"grafana/{name}": content for name, content in grafana_files(compiled).items()}
     return files
 

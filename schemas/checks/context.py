@@ -36,6 +36,7 @@ from ..spec import (
     Spill,
     Storage,
     User,
+    Workload,
 )
 
 _SUGGESTIONS = 50
@@ -95,6 +96,7 @@ class CheckContext:
         self.hooks: dict[str, ClusterHook] = parts.get("hooks", {})
         self.converge: str = parts.get("converge", "auto")
         self.budget: Budget | None = parts.get("budget")
+        self.workloads: dict[str, Workload] = parts.get("workloads", {})
         self.state: str | None = parts.get("state")
         self.secrets: Secrets | None = parts.get("secrets")
         self.line_of = line_of

@@ -94,7 +94,7 @@ def unknown_hook_pool(context: CheckContext) -> Iterator[Finding]:
 
 @check("GC403", summary="A storage is named that is not declared.")
 def unknown_storage(context: CheckContext) -> Iterator[Finding]:
-    """`copy_of`, `state_save`, a spill's `data` and checkpointing name entries of `storage`."""
+    """`copy_of`, `state_save`, a spill's `data`, checkpoints and workloads name storage."""
     yield from _unknown(context, _storages(context), "storage", "storage")
 
 
@@ -111,11 +111,17 @@ def _storages(context: CheckContext) -> Iterator[Reference]:
     for name, spill in context.spills.items():
         path = ("scheduler", "partitions", name, "spill", "only", "data")
         yield from _listed(f'the spill of partition "{name}"', spill.only.data, path)
+    for name, workload in context.workloads.items():
+        at: PathTuple = ("workloads", name)
+        yield from _listed(f'workload "{name}"', workload.data, (*at, "data"))
+        if workload.checkpoint is not None:
+            path = (*at, "checkpoint", "to")
+            yield Reference(f'workload "{name}"', workload.checkpoint.to, path)
 
 
 @check("GC514", summary="A quality of service is named that is not declared.")
 def unknown_qos(context: CheckContext) -> Iterator[Finding]:
-    """A QOS that a partition, an account or another QOS names is under `scheduler.qos`."""
+    """A QOS that a partition, an account, a workload or another QOS names is in `scheduler.qos`."""
     yield from _unknown(context, _qualities(context), "scheduler.qos", "QOS")
 
 
@@ -137,11 +143,14 @@ def _qualities(context: CheckContext) -> Iterator[Reference]:
         yield from _listed(f'account "{name}"', account.qos, (*path, "qos"))
         if account.default_qos is not None:
             yield Reference(f'account "{name}"', account.default_qos, (*path, "default_qos"))
+    for name, workload in context.workloads.items():
+        if workload.qos is not None:
+            yield Reference(f'workload "{name}"', workload.qos, ("workloads", name, "qos"))
 
 
 @check("GC515", summary="An account is named that is not declared.")
 def unknown_account(context: CheckContext) -> Iterator[Finding]:
-    """An account that a partition, a spill or another account names is under its `accounts`."""
+    """What a partition, a spill, a workload or another account names is under `accounts`."""
     yield from _unknown(context, _accounts(context), "scheduler.accounts", "account")
 
 
@@ -160,6 +169,10 @@ def _accounts(context: CheckContext) -> Iterator[Reference]:
         if account.parent is not None:
             path = (*at, "accounts", name, "parent")
             yield Reference(f'account "{name}"', account.parent, path)
+    for name, workload in context.workloads.items():
+        if workload.account is not None:
+            path = ("workloads", name, "account")
+            yield Reference(f'workload "{name}"', workload.account, path)
 
 
 @check("GC516", summary="A service names a pool that is not declared.")

@@ -216,6 +216,8 @@ MODULES: Mapping[str, Callable[[CheckContext], bool]] = {
     "scheduler.unscheduled": lambda context: isinstance(context.scheduler, NoScheduler),
     "scheduler.topology": lambda context: _topology(context) or _maintenance(context),
     "scheduler.waste": lambda context: context.monitoring is not None,
+    "scheduler.training": lambda context: bool(context.workloads),
+    "scheduler.workloads": lambda context: bool(context.workloads),
     "scheduler.users": lambda context: bool(context.users),
     "software.gpu_software": _real_gpus,
     "software.hooks": lambda context: bool(context.hooks),

@@ -61,8 +61,11 @@ These pages are generated from the program by `python -m gcluster.schemas.codes 
 """
 _PAGES = {
     "diagnostics-spec.md": ("Codes about machines, networks and storage of a spec", range(5)),
-    "diagnostics-scheduling.md": ("Codes about the scheduler, software and policy", range(5, 9)),
-    "diagnostics-running.md": ("Codes of commands on a cluster", range(9, len(FAMILIES))),
+    "diagnostics-scheduling.md": (
+        "Codes about the scheduler, software and policy",
+        (*range(5, 9), 12),
+    ),
+    "diagnostics-running.md": ("Codes of commands on a cluster", range(9, 12)),
 }
 """File -> title, and the hundreds of codes that it lists."""
 _HEAD = "| code | what it means |\n| --- | --- |\n"

@@ -50,6 +50,11 @@ FAMILIES = (
         title="Upkeep",
         about="drift, repair, pipelines, what ends by itself, adoption, secrets that change",
     ),
+    Family(
+        hundred=12,
+        title="Workloads",
+        about="what is trained or run: sizes, checkpoints, submitted jobs",
+    ),
 )
 
 

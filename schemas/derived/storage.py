@@ -281,7 +281,17 @@ def _within(spec: ClusterSpec, storage: str) -> float | None:
     return None if stage_within is None else stage_within.value
 
 
+_TIB = 2.0**40
 _SECONDS_PER_HOUR = 3600
+
+
+def write_bytes_per_s(storage: StorageModel) -> float | None:
+    """Return what a storage takes from many nodes together; None: the spec doesn't say."""
+    if not isinstance(storage, LustreStorage) or None in (storage.capacity, storage.throughput):
+        return None
+    assert storage.capacity is not None  # noqa: S101  # for mypy
+    assert storage.throughput is not None  # noqa: S101  # for mypy
+    return storage.capacity.value / _TIB * storage.throughput.value
 
 
 def mtbf_s(gpus: int, failures_per_gpu_hour: float) -> float:

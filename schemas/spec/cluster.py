@@ -18,7 +18,7 @@ from .model import (
     updates,
 )
 from .pool import Pool
-from .scheduler import Scheduler
+from .scheduler import Scheduler, Workload
 from .secrets import Secrets
 from .sites import Site
 from .software import ClusterSoftware, Hardening
@@ -266,7 +266,7 @@ class ClusterSpec(SpecModel, frozen=True, kw_only=True):
     """One GPU cluster: where its machines come from, what they are and what runs on them."""
 
     UPDATES: ClassVar = updates(
-        none="api_version catalog checkpointing smoke budget",
+        none="api_version catalog checkpointing smoke budget workloads",
         in_place="owner tags links users ssh_authorities monitoring hardening converge secrets "
         "hooks",
         rolling="software",
@@ -310,6 +310,9 @@ class ClusterSpec(SpecModel, frozen=True, kw_only=True):
     """What watches the cluster; default: nothing."""
     checkpointing: Checkpointing | None = None
     """Checkpoints of the largest job."""
+    workloads: dict[Name, Workload] = field(default_factory=dict)
+    """What is trained or run: `gcluster run` submits one, `gcluster compile` writes each as a
+    script for sbatch (Slurm)."""
     hardening: Hardening | None = None
     """What is closed on the nodes; default: nothing."""
     hooks: dict[Name, ClusterHook] = field(default_factory=dict)

@@ -135,6 +135,39 @@ class Duration(Quantity):
         return str(cls(((days * 24 + hours) * 60 + minutes) * 60 + seconds))
 
 
+class Interval(Duration):
+    """A length of time above 0, or "auto"; `value` is in seconds, 0 for auto."""
+
+    __slots__ = ()
+    examples: ClassVar[tuple[str, ...]] = ("auto", "15m")
+
+    @classmethod
+    def parse(cls, text: object) -> Self:
+        """Read "auto" or "15m"; raises ValueError, also for 0."""
+        if text == "auto":
+            return cls(0)
+        interval = super().parse(text)
+        if interval.value == 0:
+            raise ValueError("an interval is above 0")
+        return interval
+
+    @classmethod
+    def json_schema(cls) -> dict[str, Any]:
+        """Return the JSON Schema of the written form."""
+        schema = super().json_schema()
+        number = schema["pattern"].removeprefix("^").removesuffix(r"$(?!\n)")
+        return {**schema, "pattern": rf"^(auto|(?=.*[1-9]){number})$(?!\n)"}
+
+    @property
+    def is_auto(self) -> bool:
+        """Whether it is worked out."""
+        return self.value == 0
+
+    def __str__(self) -> str:
+        """Print as written."""
+        return "auto" if self.is_auto else super().__str__()
+
+
 class BusBandwidth(Quantity):
     """A collective's bus bandwidth; `value` is in bytes per second."""
 

@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 SCHEMA_FILE = Path(__file__).with_name("cluster.schema.json")
-TAGS = ("provider", "type", "source")
+TAGS = ("provider", "type", "framework", "source")
 """Keys that distinguish the branches of a union."""
 _TAG_TEXT = "Says what kind this is; the other keys depend on it."
 

@@ -21,6 +21,7 @@ SHOWN: Mapping[str, tuple[str, ...]] = {
     "pools": ("hybrid", "superpod-127"),
     "storage": ("hybrid", "gcp-a3-mega-slurm", "home-efs"),
     "scheduler": ("superpod-127", "kubernetes-h200"),
+    "workloads": ("training",),
     "users": ("aws-p5-slurm", "superpod-127"),
     "ssh_authorities": ("bare-metal",),
     "software": ("hybrid",),
@@ -53,7 +54,7 @@ A required key is marked **bold**.
 
 
 _INDEX = "spec.md"
-_PAGES = ("sites", "pools", "storage", "scheduler", "users", "software", "hooks")
+_PAGES = ("sites", "pools", "storage", "scheduler", "users", "software", "hooks", "workloads")
 """Root keys with a page of their own."""
 _WITH_PARTS = ("sites", "pools", "scheduler")
 """Those of which the parts of values have another one."""
@@ -209,7 +210,7 @@ def _section(text: str, key: str) -> list[str]:
 
 
 def _tag(definition: Schema) -> tuple[str, str] | None:
-    for key in ("provider", "type", "source"):
+    for key in ("provider", "type", "framework", "source"):
         options = definition.get("properties", {}).get(key, {}).get("enum", ())
         if len(options) == 1:
             return key, options[0]

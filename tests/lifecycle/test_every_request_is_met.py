@@ -97,6 +97,7 @@ ELSEWHERE = {
     "site.roles": "nodes that need nothing have no identity there",
     "tags": "tags of what is made",
     "owner": "tags of what is made",
+    "workloads": "scripts that compile writes, and run submits",
     "user.": "machines alone; nodes of a cloud's control plane are refused",
 }
 """Start of a name in the cases -> who acts on it, where nothing that is compiled does."""

@@ -29,7 +29,7 @@ def test_every_key_has_a_text_for_hovering() -> None:
     for name, definition in cluster_schema()["$defs"].items():
         assert definition["description"], name
         for key, about in definition["properties"].items():
-            is_tag = key in {"provider", "type"} and "enum" in about
+            is_tag = key in {"provider", "type", "framework"} and "enum" in about
             assert about.get("description") or is_tag, f"{name}.{key}"
 
 

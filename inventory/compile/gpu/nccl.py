@@ -25,7 +25,7 @@ def nccl_steps(node: NodeFacts) -> list[Step]:
         return []
     version = node.installs(key) or node.given_version(key)
     library: dict[str, Json] = {"nccl_vendor": gpu.vendor, "nccl_version": version}
-    settings: dict[str, Json] = {"nccl_environment": _on_node(node)}
+    settings: dict[str, Json] = {"nccl_environment": node_environment(node)}
     tests = _tests(node)
     built: dict[str, Json] = {"nccl_architecture": tests.get("nccl_architecture", "")}
     return [
@@ -55,7 +55,7 @@ def job_environment(node: NodeFacts) -> dict[str, str]:
     return given
 
 
-def _on_node(node: NodeFacts) -> dict[str, str]:
+def node_environment(node: NodeFacts) -> dict[str, str]:
     """Return the environment of jobs that the nodes themselves resolve.
 
     `@rails` is replaced by the rails that the health check has found, `@interface` by the interface

@@ -1,4 +1,4 @@
-"""Schedulers: what all have, Slurm's and Kubernetes' own settings, or none."""
+"""Schedulers: what all have, Slurm's and Kubernetes' own settings, or none; and workloads."""
 
 from typing import TypeAlias
 
@@ -20,6 +20,19 @@ from .slurm import (
     Topology,
 )
 from .work import Account, Maintenance, Partition, Qos, Spill, SpillOnly
+from .workload import (
+    CommandWorkload,
+    DeepspeedWorkload,
+    MegatronWorkload,
+    MpiWorkload,
+    Parallel,
+    TorchrunElasticWorkload,
+    TorchrunWorkload,
+    TorchWorkload,
+    Workload,
+    WorkloadCheckpoint,
+    WorkloadModel,
+)
 
 Scheduler: TypeAlias = SlurmScheduler | KubernetesScheduler | NoScheduler
 """Any scheduler; `type:` chooses the branch."""
@@ -28,12 +41,17 @@ __all__ = [
     "Account",
     "Accounting",
     "CloudIdentity",
+    "CommandWorkload",
+    "DeepspeedWorkload",
     "JobRules",
     "KubernetesGpu",
     "KubernetesScheduler",
     "Maintenance",
+    "MegatronWorkload",
+    "MpiWorkload",
     "NoScheduler",
     "Oidc",
+    "Parallel",
     "Partition",
     "PriorityWeights",
     "Qos",
@@ -44,5 +62,11 @@ __all__ = [
     "Spill",
     "SpillOnly",
     "Topology",
+    "TorchWorkload",
+    "TorchrunElasticWorkload",
+    "TorchrunWorkload",
     "VirtualAddress",
+    "Workload",
+    "WorkloadCheckpoint",
+    "WorkloadModel",
 ]

@@ -1,0 +1,227 @@
+#!/usr/bin/env python3
+"""Checkpoints of a job in one folder: which are complete, which to resume from, which to keep.
+
+A checkpoint is a folder whose name ends with a number, such as step-1200. Who has written all its
+files calls `commit FOLDER`: that writes MANIFEST.json into it, with size and SHA-256 of each file,
+and only then the checkpoint is complete. `newest FOLDER` prints the complete one with the highest
+number, skips torn ones and says so. `open FOLDER` makes the folder, and refuses it while another
+job that has not ended uses it.
+
+Exit status: 0 done; 1 refused or failed, with the reason on standard error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import concurrent.futures
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+MANIFEST = "MANIFEST.json"
+OWNER = ".job"
+NUMBER = re.compile(r"[^/]*?([0-9]{1,18})\Z")
+BLOCK = 1 << 20
+
+
+class TornError(Exception):
+    """A checkpoint that can't be resumed from; the text says why."""
+
+
+def number_of(folder: Path) -> int:
+    """Return the number at the end of a checkpoint's name, -1 where it has none."""
+    match = NUMBER.match(folder.name)
+    return int(match.group(1)) if match else -1
+
+
+def files_of(folder: Path) -> dict[str, Path]:
+    """Return the files below a checkpoint by their names there; links and devices are refused."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_symlink() or not (path.is_dir() or path.is_file()):
+            raise TornError(f"{path} is no file of its own")
+        if path.is_file() and path.name not in (MANIFEST, MANIFEST + ".new"):
+            found[str(path.relative_to(folder))] = path
+    return found
+
+
+def digest(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    found = hashlib.sha256()
+    with path.open("rb") as file:
+        for block in iter(lambda: file.read(BLOCK), b""):
+            found.update(block)
+    return found.hexdigest()
+
+
+def digests(paths: Iterable[Path]) -> list[str]:
+    """Return the SHA-256 of files, several at once."""
+    with concurrent.futures.ThreadPoolExecutor(max_workers=8) as pool:
+        return list(pool.map(digest, paths))
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file and rename it to its name when it is on the disk."""
+    new = path.with_name(path.name + ".new")
+    with new.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(path)
+    folder = os.open(str(path.parent), os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def commit(folder: Path, keep: int) -> None:
+    """Write a checkpoint's manifest, then remove old ones but the `keep` newest complete ones."""
+    if number_of(folder) < 0:
+        raise TornError(f"{folder}: a checkpoint's name ends with its number, as step-100")
+    files = files_of(folder)
+    if not files:
+        raise TornError(f"{folder} holds no file")
+    for path in files.values():
+        descriptor = os.open(str(path), os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    hashes = digests(files.values())
+    entries = {
+        name: {"bytes": path.stat().st_size, "sha256": found}
+        for (name, path), found in zip(files.items(), hashes)
+    }
+    manifest = {
+        "version": 1,
+        "number": number_of(folder),
+        "job": os.environ.get("SLURM_JOB_ID", ""),
+        "written": int(time.time()),
+        "files": entries,
+    }
+    write(folder / MANIFEST, json.dumps(manifest, indent=1) + "\n")
+    remove_old(folder.parent, keep)
+
+
+def remove_old(parent: Path, keep: int) -> None:
+    """Remove complete checkpoints but the newest ones, and torn ones that are older than these."""
+    complete = [each for each in checkpoints(parent) if (each / MANIFEST).is_file()]
+    kept = complete[:keep]
+    if not kept:
+        return
+    for each in checkpoints(parent):
+        if each not in kept and number_of(each) < number_of(kept[0]):
+            (each / MANIFEST).unlink(missing_ok=True)  # first: what is half removed is torn
+            shutil.rmtree(str(each), ignore_errors=True)
+
+
+def checkpoints(parent: Path) -> list[Path]:
+    """Return the checkpoints in a folder, the highest number first."""
+    try:
+        found = [each for each in parent.iterdir() if each.is_dir() and not each.is_symlink()]
+    except FileNotFoundError:
+        return []
+    numbered = [each for each in found if number_of(each) >= 0]
+    return sorted(numbered, key=lambda each: (number_of(each), each.name), reverse=True)
+
+
+def verify(folder: Path) -> None:
+    """Hold a checkpoint's files against its manifest.
+
+    Raises:
+        TornError: a file is missing, is there too much, or has other content.
+    """
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        entries = {str(name): dict(entry) for name, entry in manifest["files"].items()}
+        sizes = {name: int(entry["bytes"]) for name, entry in entries.items()}
+        hashes = {name: str(entry["sha256"]) for name, entry in entries.items()}
+    except FileNotFoundError:
+        raise TornError("it has no manifest, so its writing was cut off") from None
+    except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
+        raise TornError(f"its manifest can't be read: {error}") from None
+    files = files_of(folder)
+    if files.keys() != entries.keys():
+        name = min(files.keys() ^ entries.keys())
+        raise TornError(
+            "{} is {}".format(name, "missing" if name in entries else "not in its manifest")
+        )
+    for name, path in files.items():
+        if path.stat().st_size != sizes[name]:
+            raise TornError(f"{name} has {path.stat().st_size:,} bytes of {sizes[name]:,}")
+    for name, found in zip(files, digests(files.values())):
+        if found != hashes[name]:
+            raise TornError(f"the content of {name} has changed")
+
+
+def newest(parent: Path) -> str:
+    """Return the newest complete checkpoint, "" where there is none; skipped ones are reported."""
+    for each in checkpoints(parent):
+        try:
+            verify(each)
+        except TornError as torn:
+            sys.stderr.write(f"checkpoint {each.name} is skipped: {torn}\n")
+        else:
+            return str(each)
+    return ""
+
+
+def open_folder(parent: Path) -> None:
+    """Make the folder and take it for this job; one that has ended leaves it."""
+    parent.mkdir(parents=True, exist_ok=True)
+    job, owner = os.environ.get("SLURM_JOB_ID", ""), parent / OWNER
+    try:
+        before = owner.read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        before = ""
+    if before not in ("", job) and is_running(before):
+        raise TornError(f"{parent} is used by job {before}, which has not ended")
+    if job:
+        write(owner, job + "\n")
+
+
+def is_running(job: str) -> bool:
+    """Whether a job has not ended; one that the controller doesn't know has."""
+    if not job.isdigit():
+        return False
+    words = ["squeue", "--noheader", "--format=%T", "--jobs=" + job]
+    done = subprocess.run(words, capture_output=True, check=False)
+    text = done.stderr.decode("utf-8", "replace")
+    if done.returncode != 0 and "Invalid job id" not in text:
+        raise TornError(f"whether job {job} has ended is unknown: {text.strip()}")
+    return bool(done.stdout.strip())
+
+
+def main() -> int:
+    """Do what the command line says."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
+    parser.add_argument("action", choices=("open", "newest", "commit", "verify"))
+    parser.add_argument("folder", type=Path)
+    keep = os.environ.get("GCLUSTER_CHECKPOINT_KEEP", "3")
+    parser.add_argument("--keep", type=int, default=int(keep) if keep.isdigit() else 3)
+    given = parser.parse_args()
+    try:
+        if given.action == "commit":
+            commit(given.folder.absolute(), max(1, given.keep))
+        elif given.action == "verify":
+            verify(given.folder.absolute())
+        elif given.action == "open":
+            open_folder(given.folder.absolute())
+        else:
+            sys.stdout.write(newest(given.folder.absolute()) + "\n")
+    except (TornError, OSError) as error:
+        sys.stderr.write(f"job-checkpoint: {error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,192 @@
+"""What workloads train: parallel sizes, containers, data and checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...derived.storage import write_bytes_per_s
+from ...diagnostics import PathTuple, Severity, listing
+from ...spec import (
+    MegatronWorkload,
+    Pool,
+    ScratchStorage,
+)
+from ..context import CheckContext
+from ..registry import Finding, check
+from .workloads import AT, NEEDS, WorkloadPlace, placed
+
+
+@check("GC1205", summary="The parallel sizes of a workload don't fit its GPUs.")
+def parallel_sizes(context: CheckContext) -> Iterator[Finding]:
+    """The sizes of Megatron's parallelism divide the GPUs of the workload.
+
+    tensor x pipeline x context divides all GPUs; what is left is data parallel. Tensor parallelism
+    exchanges activations in every layer, so it stays inside an NVLink domain. Experts are
+    spread over the data parallel GPUs of a stage. The global batch is whole micro-batches for each
+    data parallel replica; a pipeline needs as many of them as it has stages, or stages idle.
+    """
+    for name, workload, place in placed(context):
+        each = place.gpus_of_a_node(context)
+        if not isinstance(workload, MegatronWorkload) or not each:
+            continue
+        gpus = workload.node_count(each) * workload.gpus_per_node(each)
+        domains = [m.nvlink.domain_gpus for m in place.machines(context) if m and m.nvlink]
+        domain = min(domains, default=1)
+        problem = _wrong_sizes(workload, gpus, domain)
+        if problem is not None:
+            key, what, hint, severity = problem
+            path: PathTuple = (AT, name, "parallel", key)
+            size: PathTuple = (AT, name, "nodes" if workload.gpus is None else "gpus")
+            yield Finding(
+                summary=f'workload "{name}": {what}',
+                path=path if getattr(workload.parallel, key) != 1 else path[:-1],
+                at_key=getattr(workload.parallel, key) == 1,
+                hint=hint,
+                severity=severity,
+                relies_on=((AT, name, "parallel"), size, (AT, name, "partition"), *NEEDS),
+            )
+
+
+def _wrong_sizes(
+    workload: MegatronWorkload, gpus: int, domain: int
+) -> tuple[str, str, str, Severity] | None:
+    """Return key, problem, hint and severity of the first size that doesn't fit."""
+    sizes = workload.parallel
+    model = sizes.tensor * sizes.pipeline * sizes.context
+    written = f"tensor {sizes.tensor} x pipeline {sizes.pipeline} x context {sizes.context}"
+    if gpus % model:
+        what = f"{written} = {model}, which doesn't divide its {gpus:,} GPUs"
+        return "tensor", what, "their product divides the GPUs", Severity.ERROR
+    if sizes.tensor > domain:
+        what = f"tensor {sizes.tensor} is more than the {domain} GPUs of an NVLink domain"
+        return "tensor", what, f"at most {domain}; use pipeline for more", Severity.ERROR
+    data = gpus // model
+    if (data * sizes.tensor * sizes.context) % sizes.expert:
+        what = f"expert {sizes.expert} doesn't divide the {data * sizes.tensor * sizes.context} "
+        return "expert", what + "GPUs of a stage", "a divisor of that", Severity.ERROR
+    step = data * sizes.micro_batch
+    if sizes.global_batch % step:
+        what = f"a global batch of {sizes.global_batch:,} is no multiple of {step:,}: "
+        what += f"{data} replicas x micro_batch {sizes.micro_batch}"
+        above = (sizes.global_batch // step + 1) * step
+        return "global_batch", what, f"write {above}", Severity.ERROR
+    batches = sizes.global_batch // step
+    if batches < sizes.pipeline:
+        what = f"{batches} micro-batches a step leave stages of a pipeline of {sizes.pipeline} idle"
+        least = step * sizes.pipeline
+        return "global_batch", what, f"write {least} or more", Severity.WARNING
+    return None
+
+
+@check("GC1206", summary="A workload requests a container where none can run.")
+def workload_container(context: CheckContext) -> Iterator[Finding]:
+    """`image` runs in enroot by pyxis, which `software.containers` brings to machines.
+
+    Local and simulated nodes have none. `mounts` are a container's, so they need an `image`.
+    """
+    for name, workload, place in placed(context):
+        if workload.image is None:
+            if workload.mounts:
+                yield Finding(
+                    summary=f'workload "{name}" has mounts and no image',
+                    path=(AT, name, "mounts"),
+                    at_key=True,
+                    hint="add image, or leave mounts out: processes see their node's folders",
+                    relies_on=((AT, name, "image"), (AT, name, "mounts")),
+                )
+            continue
+        without = [pool for pool, one in place.pools.items() if _runs_none(context, one)]
+        if without:
+            yield Finding(
+                summary=f'workload "{name}" has an image, and nodes of {listing(without)} run no '
+                "containers",
+                path=(AT, name, "image"),
+                hint="use venv, or what the nodes have",
+                relies_on=((AT, name), ("software",), *NEEDS),
+            )
+
+
+def _runs_none(context: CheckContext, pool: Pool) -> bool:
+    """Whether jobs on a pool's nodes can't run in containers."""
+    site = context.sites.get(pool.site)
+    own = "auto" if pool.software is None else pool.software.containers
+    own = context.software.containers if own == "auto" else own
+    return own == "none" or (site is not None and site.is_made_here)
+
+
+@check("GC1207", summary="A workload's data or checkpoints are not where its nodes can use them.")
+def workload_storage(context: CheckContext) -> Iterator[Finding]:
+    """All nodes of a workload mount what it reads and where it saves.
+
+    Checkpoints outlive the nodes that wrote them, and other nodes resume from them: so they are on
+    storage that may be written, and not on the nodes' own disks.
+    """
+    for name, workload, place in placed(context):
+        uses = [(storage, (AT, name, "data", i)) for i, storage in enumerate(workload.data)]
+        saved = workload.checkpoint
+        if saved is not None:
+            uses.append((saved.to, (AT, name, "checkpoint", "to")))
+        for storage, path in uses:
+            problem = _unusable(context, storage, place, saves=path[-1] == "to")
+            if problem is not None:
+                yield Finding(
+                    summary=f'workload "{name}": {problem}',
+                    path=path,
+                    hint="name a storage that all its nodes mount"
+                    + (" and may write" if path[-1] == "to" else ""),
+                    relies_on=(path, ("storage", storage), (AT, name, "partition"), *NEEDS),
+                )
+
+
+def _unusable(context: CheckContext, name: str, place: WorkloadPlace, *, saves: bool) -> str | None:
+    storage = context.storage.get(name)
+    if storage is None:
+        return None
+    if saves and isinstance(storage, ScratchStorage):
+        return f'checkpoints on "{name}" are gone with the node that wrote them'
+    if saves and getattr(storage, "read_only", False):
+        return f'checkpoints can\'t be written to "{name}", which is read only'
+    mounting = set(context.mounts.mounted_by(name))
+    without = [pool for pool in place.pools if pool not in mounting]
+    if without and context.mounts.is_certain(name):
+        return f'nodes of {listing(without)} don\'t mount "{name}"'
+    return None
+
+
+@check("GC1209", summary="The interval of a workload's checkpoints can't be worked out.")
+def checkpoint_interval_unknown(context: CheckContext) -> Iterator[Finding]:
+    """`every: auto` needs how long a checkpoint takes to write, and how often the GPUs fail.
+
+    The first follows from `size` or `parameters` and a storage whose throughput the spec gives (a
+    managed Lustre), the second from published failures of large jobs.
+    """
+    for name, workload, _ in placed(context):
+        saved = workload.checkpoint
+        if saved is None or not saved.every.is_auto:
+            continue
+        storage = context.storage.get(saved.to)
+        at: PathTuple = (AT, name, "checkpoint")
+        if storage is None:
+            continue
+        sizes = (saved.size is not None) + (saved.parameters is not None)
+        speed = write_bytes_per_s(storage)
+        if sizes == 1 and speed:
+            continue
+        lacks = (
+            f'the throughput of "{saved.to}" is not known'
+            if not speed
+            else "the checkpoint has no size"
+            if not sizes
+            else "the checkpoint has both its size and its parameters"
+        )
+        yield Finding(
+            summary=f'workload "{name}": {lacks}, so how often it saves can\'t be worked out',
+            path=at,
+            at_key=True,
+            hint="write every: 15m"
+            if not speed
+            else "keep one of size and parameters"
+            if sizes
+            else "add size: 500 GB, or parameters: 70000000000; or write every: 15m",
+            relies_on=(at, ("storage", saved.to)),
+        )

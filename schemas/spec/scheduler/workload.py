@@ -1,0 +1,201 @@
+"""Workloads: what a cluster trains or runs, and how it is started, saved and started again."""
+
+from typing import Annotated, ClassVar, TypeAlias
+
+from msgspec import Meta, field
+
+from ..model import AccountName, ImageReference, Name, PoolName, SpecModel, updates
+from ..units import ByteSize, Duration, Interval
+
+NodePath: TypeAlias = Annotated[
+    str, Meta(pattern=r"^[A-Za-z0-9_./@%+=,-]+$(?!\n)", examples=["/home/ada/llm/train.py"])
+]
+"""A path on the nodes, without blanks and what a shell takes for its own; a relative one starts in
+`chdir`."""
+
+Argument: TypeAlias = Annotated[str, Meta(pattern=r"^[^\x00\r\n]*$(?!\n)")]
+"""One word of a command, as it is: no shell reads it."""
+
+Variable: TypeAlias = Annotated[
+    str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,63}$(?!\n)", examples=["HF_HOME"])
+]
+"""A variable of the processes' environment."""
+
+Mount: TypeAlias = Annotated[
+    str, Meta(pattern=r"^/[^\s:,]*(:/[^\s:,]*)?(:ro)?$(?!\n)", examples=["/fsx", "/data:/data:ro"])
+]
+"""PATH of the nodes, or PATH:PATH in the container, and :ro for what it may not write."""
+
+
+class WorkloadCheckpoint(SpecModel, frozen=True):
+    """Where a workload saves its state, and how often."""
+
+    UPDATES: ClassVar = updates(none="to path every size parameters keep notice")
+
+    to: Name
+    """Storage that holds the checkpoints."""
+    path: NodePath | None = None
+    """Folder in it; default: checkpoints/WORKLOAD."""
+    every: Interval = field(default_factory=lambda: Interval.parse("auto"))
+    """Time between two checkpoints, in GCLUSTER_CHECKPOINT_EVERY; auto: what wastes least, from
+    the size, the storage's throughput and the failures of so many GPUs (Young, Daly)."""
+    size: ByteSize | None = None
+    """Size of one checkpoint; or give `parameters`. For `every: auto`."""
+    parameters: Annotated[float, Meta(gt=0)] | None = None
+    """Parameters of the model; one checkpoint is taken as 14 bytes each."""
+    keep: Annotated[int, Meta(ge=1)] = 3
+    """Complete checkpoints that are kept, the newest ones."""
+    notice: Duration = field(default_factory=lambda: Duration.parse("2m"))
+    """How long before its time limit the workload gets SIGUSR1, to save and be queued again."""
+
+
+class WorkloadModel(SpecModel, frozen=True, kw_only=True):
+    """What all workloads have."""
+
+    UPDATES: ClassVar = updates(
+        none="nodes gpus processes_per_node partition account qos time chdir venv image mounts "
+        "variables data checkpoint restarts",
+    )
+
+    nodes: Annotated[int, Meta(ge=1)] | None = None
+    """Whole nodes; or give `gpus`."""
+    gpus: Annotated[int, Meta(ge=1)] | None = None
+    """GPUs: part of one node, or whole nodes."""
+    processes_per_node: Annotated[int, Meta(ge=1)] | None = None
+    """Processes of a node; default: one a GPU, and one where no GPU is real."""
+    partition: PoolName | None = None
+    """Default: the cluster's default partition."""
+    account: AccountName | None = None
+    """Account that pays; default: the user's own default."""
+    qos: AccountName | None = None
+    """Quality of service; default: the account's."""
+    time: Duration | None = None
+    """Longest run time; default: the partition's."""
+    chdir: NodePath | None = None
+    """Folder on the nodes in which it runs; default: the home folder of the user."""
+    venv: NodePath | None = None
+    """Virtual environment of Python that is activated first, on a storage that all nodes mount."""
+    image: Annotated[ImageReference | None, Meta(examples=["nvcr.io/nvidia/pytorch:25.10-py3"])] = (
+        None
+    )
+    """Container image that it runs in (pyxis)."""
+    mounts: list[Mount] = field(default_factory=list)
+    """What the container sees of its node, besides `chdir`, data and checkpoints."""
+    variables: dict[Variable, str] = field(default_factory=dict)
+    """Variables of its environment, over those of the fabric."""
+    data: list[Name] = field(default_factory=list)
+    """Storage that it reads: all its nodes mount it."""
+    checkpoint: WorkloadCheckpoint | None = None
+    """Default: it saves nothing, and starts over."""
+    restarts: Annotated[int, Meta(ge=0)] = 0
+    """Times that it is queued again after a failure; a node that fails and a preemption don't
+    count."""
+
+    def node_count(self, gpus_of_a_node: int) -> int:
+        """Return its nodes, where each has so many GPUs (0: none)."""
+        if self.nodes is not None:
+            return self.nodes
+        return max(1, -(-(self.gpus or 0) // max(1, gpus_of_a_node)))
+
+    def gpus_per_node(self, gpus_of_a_node: int) -> int:
+        """Return the GPUs that it has of each of its nodes, which have so many."""
+        return gpus_of_a_node if self.gpus is None else min(self.gpus, gpus_of_a_node)
+
+
+class TorchWorkload(WorkloadModel, frozen=True, kw_only=True):
+    """What workloads of torchrun have."""
+
+    UPDATES: ClassVar = updates(none="script arguments")
+
+    script: NodePath
+    """The program in Python."""
+    arguments: list[Argument] = field(default_factory=list)
+    """Its arguments."""
+
+
+class TorchrunWorkload(TorchWorkload, frozen=True, tag_field="framework", tag="torchrun"):
+    """PyTorch, started by torchrun on a fixed number of nodes: DDP, FSDP2, torchtitan."""
+
+
+class TorchrunElasticWorkload(
+    TorchWorkload, frozen=True, kw_only=True, tag_field="framework", tag="torchrun-elastic"
+):
+    """PyTorch, started by torchrun, which goes on with the nodes that are left."""
+
+    UPDATES: ClassVar = updates(none="min_nodes worker_restarts")
+
+    min_nodes: Annotated[int, Meta(ge=1)]
+    """Fewest nodes that it goes on with."""
+    worker_restarts: Annotated[int, Meta(ge=0)] = 3
+    """Times that torchrun starts all workers again (--max-restarts)."""
+
+
+class DeepspeedWorkload(
+    TorchWorkload, frozen=True, kw_only=True, tag_field="framework", tag="deepspeed"
+):
+    """DeepSpeed; its processes are started by torchrun, whose variables it reads."""
+
+    UPDATES: ClassVar = updates(none="config")
+
+    config: NodePath
+    """Its configuration, a JSON file (--deepspeed_config)."""
+
+
+class Parallel(SpecModel, frozen=True, kw_only=True):
+    """How Megatron divides a model; what is left of the GPUs is data parallel."""
+
+    UPDATES: ClassVar = updates(none="tensor pipeline context expert micro_batch global_batch")
+
+    tensor: Annotated[int, Meta(ge=1)] = 1
+    """GPUs that share each layer (--tensor-model-parallel-size)."""
+    pipeline: Annotated[int, Meta(ge=1)] = 1
+    """Stages that layers are divided into (--pipeline-model-parallel-size)."""
+    context: Annotated[int, Meta(ge=1)] = 1
+    """Parts of each sequence (--context-parallel-size)."""
+    expert: Annotated[int, Meta(ge=1)] = 1
+    """GPUs that share the experts (--expert-model-parallel-size)."""
+    micro_batch: Annotated[int, Meta(ge=1)] = 1
+    """Samples of a micro-batch (--micro-batch-size)."""
+    global_batch: Annotated[int, Meta(ge=1)]
+    """Samples of a step, over all GPUs (--global-batch-size)."""
+
+
+class MegatronWorkload(
+    TorchWorkload, frozen=True, kw_only=True, tag_field="framework", tag="megatron"
+):
+    """Megatron-LM: torchrun, with the sizes of its parallelism."""
+
+    UPDATES: ClassVar = updates(none="parallel")
+
+    parallel: Parallel
+    """How the model is divided."""
+
+
+class CommandModel(WorkloadModel, frozen=True, kw_only=True):
+    """What workloads of any program have."""
+
+    UPDATES: ClassVar = updates(none="command")
+
+    command: Annotated[list[Argument], Meta(min_length=1, examples=[["python", "train.py"]])]
+    """The program and its arguments, once for each process."""
+
+
+class MpiWorkload(CommandModel, frozen=True, kw_only=True, tag_field="framework", tag="mpi"):
+    """An MPI program, started by srun with PMIx."""
+
+
+class CommandWorkload(
+    CommandModel, frozen=True, kw_only=True, tag_field="framework", tag="command"
+):
+    """Any program, started by srun, with the variables that torch.distributed reads."""
+
+
+Workload: TypeAlias = (
+    TorchrunWorkload
+    | TorchrunElasticWorkload
+    | DeepspeedWorkload
+    | MegatronWorkload
+    | MpiWorkload
+    | CommandWorkload
+)
+"""Any workload; `framework:` chooses the branch."""
