@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from typing import TypeAlias
 
 from ...schemas.spec import (
     CommandWorkload,
@@ -10,6 +11,7 @@ from ...schemas.spec import (
     MegatronWorkload,
     MpiWorkload,
     TorchrunElasticWorkload,
+    TorchrunWorkload,
     TorchWorkload,
     Workload,
 )
@@ -26,6 +28,11 @@ EOF
 )
 export near_gpu CUDA_DEVICE_ORDER=PCI_BUS_ID
 """
+
+
+_Torch: TypeAlias = (
+    TorchrunWorkload | TorchrunElasticWorkload | DeepspeedWorkload | MegatronWorkload
+)
 
 
 def is_torch(workload: Workload) -> bool:
@@ -66,10 +73,10 @@ def _command(workload: Workload) -> list[str]:
     return workload.command
 
 
-def _torchrun(workload: TorchWorkload, place: Place, checkpoints: str | None) -> list[str]:
-    elastic = isinstance(workload, TorchrunElasticWorkload)
-    nodes = f"{workload.min_nodes}:{place.nodes}" if elastic else str(place.nodes)
-    restarts = workload.worker_restarts if elastic else 0
+def _torchrun(workload: _Torch, place: Place, checkpoints: str | None) -> list[str]:
+    nodes, restarts = str(place.nodes), 0
+    if isinstance(workload, TorchrunElasticWorkload):
+        nodes, restarts = f"{workload.min_nodes}:{place.nodes}", workload.worker_restarts
     options = [
         f"--nnodes={nodes}",
         f"--nproc-per-node={place.processes}",

@@ -122,7 +122,9 @@ def workload_storage(context: CheckContext) -> Iterator[Finding]:
     storage that may be written, and not on the nodes' own disks.
     """
     for name, workload, place in placed(context):
-        uses = [(storage, (AT, name, "data", i)) for i, storage in enumerate(workload.data)]
+        uses: list[tuple[str, PathTuple]] = [
+            (storage, (AT, name, "data", i)) for i, storage in enumerate(workload.data)
+        ]
         saved = workload.checkpoint
         if saved is not None:
             uses.append((saved.to, (AT, name, "checkpoint", "to")))
