@@ -55,7 +55,7 @@ class WorkloadPlace(NamedTuple):
 
 
 def _place(context: CheckContext, workload: Workload) -> WorkloadPlace | None:
-    """Return where a workload runs; None where the spec doesn't tell."""
+    """Return where a workload runs; None where the spec does not say it."""
     if context.slurm is None:
         return None
     written = context.slurm.partitions
