@@ -17,6 +17,8 @@ BOOTED = 1_790_000_000
 UP_S = 40
 """From the kernel's boot to the first process: what counts for a container is the latter."""
 STARTED = BOOTED + UP_S
+SLURMD = 612
+"""Its process."""
 AHEAD_S = 3600
 """slurmctld's clock is ahead of the node's."""
 
@@ -27,24 +29,40 @@ class Controller:
     def __init__(self, folder: Path) -> None:
         """The node is idle, slurmd began 20 s after the machine, and no job runs."""
         self.folder = folder
-        (folder / "1").mkdir()
         (folder / "stat").write_text(f"cpu 1 2\nbtime {BOOTED}\n")
-        ticks = UP_S * os.sysconf("SC_CLK_TCK")
-        (folder / "1/stat").write_text(f"1 (init (8)) S {'0 ' * 18}{ticks} 0\n")
+        self.process(1, UP_S)
         self.told = folder / "told"
         self.told.touch()
         self.node(STARTED + 20)
         self.jobs()
 
+    def process(self, number: int, up_s: int) -> None:
+        """Have a process that began so many seconds after the kernel."""
+        ticks = up_s * os.sysconf("SC_CLK_TCK")
+        (self.folder / str(number)).mkdir(exist_ok=True)
+        line = f"{number} (init (8)) S {'0 ' * 18}{ticks} 0\n"
+        (self.folder / f"{number}/stat").write_text(line)
+
     def node(
-        self, slurmd_started: int, state: str = "MIXED", reason: str = "", boot_time: int = 0
+        self,
+        slurmd_started: int,
+        state: str = "MIXED",
+        reason: str = "",
+        *,
+        boot_time: int = 0,
+        loads_s: int = 0,
     ) -> None:
-        """Have slurmctld know a start of slurmd; `boot_time` by its own clock, 0: to the second."""
+        """Have slurmctld know a start of slurmd's process.
+
+        `boot_time` is by slurmctld's clock, 0: to the second. slurmd sets its own start `loads_s`
+        later.
+        """
         boot_time = boot_time or slurmd_started + AHEAD_S
+        self.process(SLURMD, slurmd_started - BOOTED)
         told = f"Reason={reason} [root@1790000900]" if reason else ""
         line = (
             f"NodeName={NODE} State={state} BootTime={boot_time} "
-            f"SlurmdStartTime={slurmd_started} {told}"
+            f"SlurmdStartTime={slurmd_started + loads_s} {told}"
         )
         (self.folder / "node").write_text(f"{line}\n")
         self.program(
@@ -52,6 +70,8 @@ class Controller:
             f'[ "$1" = update ] || {{ [ "$SLURM_TIME_FORMAT" = %s ] && cat {self.folder}/node; '
             f'exit; }}\necho "$*" >> {self.told}',
         )
+
+        self.program("systemctl", f"echo {SLURMD}")
 
     def jobs(self, *rows: str) -> None:
         """Have jobs on the node: number, state, and start in seconds after the machine's."""
@@ -119,6 +139,19 @@ def test_a_job_that_began_just_before_is_reported_however_the_times_are_rounded(
     assert controller.run()[1] == f"{NODE} was started again under 7\n"
 
 
+def test_a_slurmd_that_loads_for_long_hides_no_lost_job(controller: Controller) -> None:
+    """Seen on busy nodes: its start was 20 and 40 seconds after its process."""
+    controller.node(STARTED + 2, loads_s=40)
+    controller.jobs("7 RUNNING -3")
+    assert controller.run()[1] == f"{NODE} was started again under 7\n"
+
+
+def test_without_slurmd_it_is_run_again(controller: Controller) -> None:
+    controller.program("systemctl", "echo 0")
+    controller.jobs("7 RUNNING -60")
+    assert controller.run() == (1, "Slurm gave no answer: slurmd does not run\n", [])
+
+
 def test_a_job_that_began_after_slurmd_runs_on_where_slurmd_began_at_once(
     controller: Controller,
 ) -> None:
@@ -151,6 +184,7 @@ def test_before_slurmctld_has_registered_the_start_nothing_is_reported(
 ) -> None:
     """What it has is of the machine's last life."""
     controller.node(STARTED - 5000)
+    controller.process(SLURMD, UP_S + 20)
     controller.jobs("7 RUNNING -60")
     code, said, told = controller.run()
     assert (code, told) == (1, [])

@@ -28,7 +28,7 @@ LIMIT_S = 60
 EVERY_S = 2
 COMMAND_LIMIT_S = 30
 ROUNDING_S = 2
-"""Each of the times is of whole seconds: a start of this machine comes out so much too early.
+"""Times of Slurm are of whole seconds: a start of this machine comes out so much too early.
 
 A job that is taken for lost in these seconds was placed here before slurmd ran: it loses nothing.
 """
@@ -39,10 +39,10 @@ RUNNING = ("RUNNING", "SUSPENDED")
 
 def main() -> int:
     """Wait until slurmctld has registered this start, then report the jobs from before it."""
-    node, started = platform.node().partition(".")[0], started_at()
+    node, booted, began = platform.node().partition(".")[0], started_at(1), started_at(slurmd())
     for _ in range(LIMIT_S // EVERY_S):
         said = output_of("scontrol", "--oneliner", "show", "node", node)
-        if number(said, "SlurmdStartTime") >= started:
+        if number(said, "SlurmdStartTime") >= int(began):
             break
         time.sleep(EVERY_S)
     else:
@@ -51,22 +51,34 @@ def main() -> int:
     state = re.search(r" State=(\S+)", said)
     if state is None or "CLOUD" in state[1]:
         return 0
-    # BootTime is that of slurmd's start (-b), by slurmctld's clock, as the times of jobs are.
-    slurmd_began = number(said, "BootTime")
-    after_boot_s = number(said, "SlurmdStartTime") - started
-    lost = jobs_before(node, min(slurmd_began - after_boot_s + ROUNDING_S, slurmd_began))
+    # BootTime is that of slurmd's process (-b), by slurmctld's clock, as the times of jobs are.
+    # SlurmdStartTime can be a minute later: slurmd sets it when it has loaded all that it needs.
+    process_began = number(said, "BootTime")
+    lost = jobs_before(node, min(process_began - (began - booted) + ROUNDING_S, process_began))
     return report(node, state[1], reason_of(said), lost) if lost else 0
 
 
-def started_at() -> int:
-    """Return the start of this machine's first process, in seconds since 1970.
+def slurmd() -> int:
+    """Return the process of slurmd.
+
+    Raises:
+        ProcessLookupError: it doesn't run.
+    """
+    shown = output_of("systemctl", "show", "--property=MainPID", "--value", "slurmd").strip()
+    if not shown.isdigit() or shown == "0":
+        raise ProcessLookupError("slurmd does not run")
+    return int(shown)
+
+
+def started_at(process: int) -> float:
+    """Return the start of a process, in seconds since 1970; that of 1 is this machine's.
 
     A container has its host's boot time.
     """
     lines = (PROC / "stat").read_text(encoding="ascii").splitlines()
     booted = next(int(line.split()[1]) for line in lines if line.startswith("btime "))
-    fields = (PROC / "1/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-    return booted + int(fields[19]) // os.sysconf("SC_CLK_TCK")
+    fields = (PROC / f"{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return booted + int(fields[19]) / os.sysconf("SC_CLK_TCK")
 
 
 def number(said: str, name: str) -> int:
@@ -81,7 +93,7 @@ def reason_of(said: str) -> str:
     return found[1] if found else ""
 
 
-def jobs_before(node: str, boot: int) -> list[str]:
+def jobs_before(node: str, boot: float) -> list[str]:
     """Return the jobs that run here by slurmctld's account and began before the machine did."""
     states = f"--states={','.join(RUNNING)}"
     listed = output_of("squeue", "--noheader", f"--nodelist={node}", states, "--format=%T %S %A")
