@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,9 +26,9 @@ from .structure.fit import fit
 from .structure.source import decode, read_source
 
 if TYPE_CHECKING:
-    from .derived.hook_files import WithHooks
-    from .derived.host_lists import WithLists
-    from .derived.machine_requirements import WithMachines
+    from .derived.loading.hook_files import WithHooks
+    from .derived.loading.host_lists import WithLists
+    from .derived.loading.machine_requirements import WithMachines
 
 
 class OwnCatalogs:
@@ -93,19 +93,24 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
     machine types that meet its requirements: nothing else is needed."""
     catalogs: tuple[Path, ...] = ()
     """Catalog files of the user's that the spec names, for `load_catalog`."""
+    failover: Mapping[str, tuple[str, ...]] = {}
+    """Pool -> the sites that it may be made at, in their order, for pools with several."""
 
 
-def load(path: Path, *, catalog: Catalog | None = None) -> Loaded:
+def load(
+    path: Path, *, catalog: Catalog | None = None, sites: Mapping[str, str] | None = None
+) -> Loaded:
     """Read and check a spec file.
 
     Args:
         path: a YAML file; a missing or unreadable one is a diagnostic.
         catalog: machine types to check against; default: the catalog that comes with gcluster.
+        sites: pool -> which of its sites it is at; default: the first.
     """
     source = read_source(path)
     if isinstance(source, Diagnostic):
         return _unreadable(source, str(path))
-    return load_text(source, file=str(path), catalog=catalog, folder=path.parent)
+    return load_text(source, file=str(path), catalog=catalog, folder=path.parent, sites=sites)
 
 
 def load_text(
@@ -115,6 +120,7 @@ def load_text(
     catalog: Catalog | None = None,
     folder: Path | None = None,
     check: bool = True,
+    sites: Mapping[str, str] | None = None,
 ) -> Loaded:
     """Check a spec given as text or as the bytes of a file.
 
@@ -125,6 +131,7 @@ def load_text(
             spec names.
         folder: where the spec is: paths in it start there; default: the current folder.
         check: also run the checks of meaning; without, a spec of the right structure is taken.
+        sites: pool -> which of its sites it is at; default: the first.
     """
     decoded = decode(text, file=file)
     if isinstance(decoded, Diagnostic):
@@ -147,11 +154,29 @@ def load_text(
             found += named.diagnostics
             edits += named.edits
     own = OwnCatalogs(structured.parts.get("catalog", ()), folder, given=catalog)
+    written = structured
     if (chosen := _requirements(structured, document, file, own)) is not None:
         structured = chosen.structured
         found += chosen.diagnostics
         edits += chosen.edits
     found += _checked(structured, document, file, own.load) if check else []
+    orders: Mapping[str, tuple[str, ...]] = {}
+    if not any(diagnostic.is_error for diagnostic in found) and _has_failover(structured):
+        from .derived.loading.failover import with_sites  # noqa: PLC0415  # few specs have it
+
+        placed = with_sites(
+            structured,
+            document,
+            written=written,
+            catalog=own.load,
+            check=(lambda each: _checked(each, document, file, own.load)) if check else None,
+            known=found,
+            chosen=sites or {},
+            spec=file,
+        )
+        structured, orders = placed.structured, placed.orders
+        found += placed.diagnostics
+        edits += placed.edits
     found += own.diagnostics
     has_error = any(diagnostic.is_error for diagnostic in found)
     return Loaded(
@@ -162,7 +187,12 @@ def load_text(
         file=file,
         document=document,
         catalogs=own.paths,
+        failover=orders,
     )
+
+
+def _has_failover(structured: Structured) -> bool:
+    return any(pool.failover for pool in structured.parts.get("pools", {}).values())
 
 
 def _host_lists(
@@ -172,7 +202,7 @@ def _host_lists(
     sites = structured.parts.get("sites", {}).values()
     if all(getattr(site, "hosts_file", None) is None for site in sites):
         return None
-    from .derived.host_lists import with_lists  # noqa: PLC0415  # few specs have lists
+    from .derived.loading.host_lists import with_lists  # noqa: PLC0415  # few specs have lists
 
     return with_lists(structured, document, folder=folder or Path(), spec=file)
 
@@ -183,7 +213,7 @@ def _hook_files(
     """Read the files that hooks name; None where there are no hooks."""
     if not structured.parts.get("hooks"):
         return None
-    from .derived.hook_files import with_hooks  # noqa: PLC0415  # few specs have hooks
+    from .derived.loading.hook_files import with_hooks  # noqa: PLC0415  # few specs have hooks
 
     return with_hooks(structured, document, folder=folder or Path(), spec=file, check=check)
 
@@ -195,7 +225,7 @@ def _requirements(
     pools = structured.parts.get("pools", {}).values()
     if all(pool.machine is None or isinstance(pool.machine, str) for pool in pools):
         return None
-    from .derived.machine_requirements import with_machines  # noqa: PLC0415  # few specs have them
+    from .derived.loading.machine_requirements import with_machines  # noqa: PLC0415  # few specs have them
 
     return with_machines(structured, document, catalog=own.load(), spec=file)
 

@@ -99,8 +99,8 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
     approved = _approved(plan, alone=not any(flags))
     buys = frozenset(buy_capacity_block or ())
 
-    def bring() -> UpResult:
-        opened = open_cluster(cluster)
+    def bring(again: frozenset[str]) -> UpResult:
+        opened = open_cluster(cluster, again=again)
         with open_progress(fmt.value) as report:
             seconds = time.monotonic() - began
             report(StageFinished(name="spec", ok=True, summary="0 errors", seconds=seconds))
@@ -108,18 +108,22 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
                 opened,
                 report,
                 confirm=_yes if yes else _asker(report, fmt, buys),
-                wishes=OptionOverrides(buy=buys, again=frozenset(from_first_option or ())),
+                wishes=OptionOverrides(buy=buys, again=again),
                 requeue_jobs=requeue_jobs,
                 bundle=_bundle(bundle, bundle_key, gone=no_bundle),
                 approved=approved,
                 allow=frozenset(allow or ()),
             )
 
+    again = frozenset(from_first_option or ())
     try:
-        result = bring()
+        result = bring(again)
     except OldFormatError as old:
         _upgrade(cluster, old, fmt, yes=yes)
-        result = bring()
+        result = bring(again)
+    while result.next_sites:
+        again -= result.next_sites.keys()
+        result = bring(again)
     answer(fmt, result, lambda: up_text(result, cluster, stdout()))
     return result.exit_code
 
@@ -188,6 +192,7 @@ def _purchases(plan: Plan, buys: frozenset[str]) -> Iterator[tuple[str, str]]:
         for option in fallback_list.purchase_options:
             if (
                 fallback_list.pool in buys
+                and not fallback_list.after
                 and option.buy_hours is not None
                 and option.state != "stands"
             ):

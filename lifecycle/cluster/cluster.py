@@ -22,6 +22,7 @@ from ...schemas.stack.bundle import BundleManifest, decode
 from ..kubernetes.release.source import bundled_at, kubernetes_at
 from ..planning.policy import refuse_breaches
 from ..planning.preflight.offline import refuse_unmakeable
+from ..planning.purchase.failover import sites_now
 from ..secrets.makers import make_secrets, secret_versions
 from ..secrets.vault import SecretVault
 from ..state import Applied, EventLog, Ledger, StateStore, newest_applied, store_applied
@@ -45,9 +46,11 @@ class Cluster:
         state_url: str,
         warnings: tuple[Diagnostic, ...] = (),
         catalogs: Mapping[str, bytes] | None = None,
+        failover: Mapping[str, tuple[str, ...]] | None = None,
     ) -> None:
         """Hold the parts; use `open_cluster` to find them."""
         self.spec = spec
+        self.failover = failover or {}  # pool -> its sites in order, for pools with several
         self.catalogs = catalogs or {}
         self.warnings = warnings
         self.spec_text = text
@@ -203,13 +206,16 @@ class Cluster:
         return newest_applied(self.store) is not None
 
 
-def open_cluster(target: str, *, running: bool = False) -> Cluster:
+def open_cluster(
+    target: str, *, running: bool = False, again: frozenset[str] = frozenset()
+) -> Cluster:
     """Open a cluster by the path of its spec or by its name.
 
     Args:
         target: a YAML file, or the name of a cluster in this machine's index.
         running: use the last applied spec, not the file's current content; needed by commands that
             observe or end a running cluster, which must work while the file is being edited.
+        again: pools that are to be bought from the start: they are at the first of their sites.
 
     Raises:
         LifecycleError: the spec has errors (exit code SPEC), a policy of its folder is violated
@@ -233,6 +239,9 @@ def open_cluster(target: str, *, running: bool = False) -> Cluster:
     state_url = entry.state_url if entry else _state_url(loaded.spec, path)
     if running and (_applied := _try_applied(state_url, path)):
         return _applied
+    loaded = _where_it_is(loaded, path, state_url, again)
+    if loaded.spec is None:
+        raise SpecError(loaded)
     judged = () if running else refuse_breaches(path, loaded)
     refuse_unmakeable(loaded)
     return Cluster(
@@ -241,10 +250,22 @@ def open_cluster(target: str, *, running: bool = False) -> Cluster:
         spec_path=path.resolve(),
         state_url=state_url,
         warnings=(*loaded.diagnostics, *judged),
+        failover=loaded.failover,
         catalogs={
             f"{number:02d}.yaml": file.read_bytes() for number, file in enumerate(loaded.catalogs)
         },
     )
+
+
+def _where_it_is(loaded: Loaded, path: Path, state_url: str, again: frozenset[str]) -> Loaded:
+    """Return the spec with each pool of several sites at the one that the state says."""
+    if not loaded.failover or loaded.spec is None:
+        return loaded
+    log = EventLog(StateStore.open(state_url, target=quote(str(path))))
+    sites = sites_now(loaded.failover, log.read(), again)
+    if all(loaded.spec.pools[pool].site == site for pool, site in sites.items()):
+        return loaded
+    return load(path, sites=sites)
 
 
 class StatePlace(msgspec.Struct, frozen=True, kw_only=True):

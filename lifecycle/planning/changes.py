@@ -161,6 +161,8 @@ class FallbackListView(msgspec.Struct, frozen=True, kw_only=True):
     """Its nodes may be on several options."""
     note: str = ""
     """What the cloud doesn't support of the spec: mixed options in a scale set."""
+    after: str = ""
+    """The site of the pool where none of it could be had before; "": it is at this site now."""
 
 
 class SiteAnswers(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 
-from ...schemas.diagnostics import Diagnostic
+from msgspec.structs import replace
+
+from ...schemas.diagnostics import Diagnostic, Severity
 from ..bundle.active import bring
 from ..cluster.index import set_ended
 from ..cluster.open_site import at_each
@@ -17,6 +19,7 @@ from ..nodes.images.golden import booting_sites, elastic_sites
 from ..operations.repair.queue import save_queue
 from ..planning.preflight.obstacles import refuse_obstacles, refuse_unsigned
 from ..planning.purchase.attempts import apply_site
+from ..planning.purchase.failover import next_sites
 from ..smoke.gate import last_certificate, pass_gate
 from ..smoke.run import UnprovenError
 from ..state import SpecApplied
@@ -26,7 +29,7 @@ from ..status.observe import observe
 from .compiled import compile_for
 from .figures import publish
 from .nodes import converge_nodes
-from .phase import Phase, UpState
+from .phase import Phase, UpResult, UpState
 from .prepare import NOTHING_TO_RESUME, sites_of
 from .ready import await_machines, with_readiness
 
@@ -93,6 +96,41 @@ def _apply_sites(state: UpState) -> None:
         )
     )
     state.diagnostics += tuple(found for site in left.values() for found in site.diagnostics)
+
+
+def _has_next_site(state: UpState) -> bool:
+    """Return whether a pool is to be made at another site; an approved plan says where it is."""
+    return state.approved is None and bool(_next_sites(state))
+
+
+def _next_sites(state: UpState) -> dict[str, str]:
+    cluster = state.cluster
+    at = {pool: cluster.spec.pools[pool].site for pool in cluster.failover}
+    return next_sites(cluster.failover, at, cluster.events.read()) if at else {}
+
+
+def _fail_over(state: UpState) -> None:
+    """End the run: the pools are others at their next site, and so is the plan."""
+    following = _next_sites(state)
+    for found in state.diagnostics:
+        pool = str(found.path[1]) if found.path[:1] == ("pools",) else ""
+        if pool in following:
+            note = replace(
+                found,
+                severity=Severity.WARNING,
+                hint=f"it is made at {following[pool]} next, with a plan of its own",
+            )
+            state.report(Finding(diagnostic=note))
+    state.result = UpResult(
+        cluster=state.cluster.name,
+        changed=True,
+        failed_hosts={},
+        verdict=None,
+        certificate_path=None,
+        exit_code=Exit.FAILED,
+        diagnostics=state.diagnostics,
+        next_sites=following,
+    )
 
 
 def _observe_again(state: UpState) -> None:
@@ -177,6 +215,12 @@ SITES = (
         "apply sites",
         _apply_sites,
         "The ledger has an intent before each call, so a machine is adopted and never made twice.",
+    ),
+    Phase(
+        "fail over",
+        _fail_over,
+        "The events say which sites of a pool had none of it; the next run makes it at another.",
+        _has_next_site,
     ),
 )
 OBSERVE_AGAIN = (

@@ -42,6 +42,8 @@ class UpResult(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes that took no part in the AllReduce, as a host range: drained, or busy."""
     out_of_service: dict[str, str] = {}
     """Node that takes no jobs though it matches the spec -> why, where nothing else was done."""
+    next_sites: dict[str, str] = {}
+    """Pool -> the site where the next `up` makes it: no option of its own had its nodes."""
 
 
 @dataclass(slots=True, kw_only=True)

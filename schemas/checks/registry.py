@@ -179,6 +179,7 @@ def _maintenance(context: CheckContext) -> bool:
 
 
 MODULES: Mapping[str, Callable[[CheckContext], bool]] = {
+    "capacity.failover": lambda context: any(pool.failover for pool in context.pools.values()),
     "capacity.hosts": _always,
     "capacity.listed_hosts": _listed,
     "capacity.machines": _always,

@@ -5,13 +5,14 @@ Only the spec and the catalog are read. A sum names what it lacks; what isn't kn
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Literal, TypeAlias, cast
 
 import msgspec
 
 from ..catalog import Catalog, Machine, Market, Price
 from ..catalog.figures import is_unverified
+from ..derived.failover import at_site, failover_sites
 from ..spec import ClusterSpec, Pool, Site
 from ..spec.sites.site import CloudSite
 from .pools import (
@@ -44,6 +45,17 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     """The price, or the region it holds in, is not confirmed."""
 
 
+class SitePrice(msgspec.Struct, frozen=True, kw_only=True):
+    """A pool at another of its sites."""
+
+    site: str
+    machine: str | None
+    usd_per_hour: float | None
+    """Every machine running, on the dearest option there."""
+    fallback_list: tuple[Offer, ...]
+    """The ways to buy it there in their order, for one node."""
+
+
 class PoolBill(msgspec.Struct, frozen=True, kw_only=True):
     """One pool."""
 
@@ -69,6 +81,8 @@ class PoolBill(msgspec.Struct, frozen=True, kw_only=True):
     markets: tuple[Offer, ...]
     """Every market the machine is sold in, for one node."""
     power: Power
+    elsewhere: tuple[SitePrice, ...] = ()
+    """What it costs at the other sites of its failover, in their order."""
 
 
 class Sum(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,8 +145,7 @@ def bill(spec: ClusterSpec, catalog: Catalog, *, utilisation: float | None = Non
     """
     share = utilisation_of(spec) if utilisation is None else utilisation
     pools = tuple(
-        _pool(name, pool, spec.sites[pool.site], catalog, share)
-        for name, pool in spec.pools.items()
+        _pool(name, pool, spec.sites, catalog, share) for name, pool in spec.pools.items()
     )
     of_site: dict[str, list[PoolBill]] = {name: [] for name in spec.sites}
     for pool in pools:
@@ -150,7 +163,23 @@ def bill(spec: ClusterSpec, catalog: Catalog, *, utilisation: float | None = Non
     )
 
 
-def _pool(name: str, pool: Pool, site: Site, catalog: Catalog, share: float) -> PoolBill:
+def _elsewhere(pool: Pool, sites: Mapping[str, Site], catalog: Catalog) -> Iterator[SitePrice]:
+    for other in failover_sites(pool):
+        there, site = at_site(pool, other), sites[other.site]
+        machine = catalog.machines.get(there.machine or "")
+        cost = pool_cost(there, site, catalog)
+        yield SitePrice(
+            site=other.site,
+            machine=there.machine,
+            usd_per_hour=cost.usd_per_hour,
+            fallback_list=tuple(_fallback_list(there, cost, machine, site)),
+        )
+
+
+def _pool(
+    name: str, pool: Pool, sites: Mapping[str, Site], catalog: Catalog, share: float
+) -> PoolBill:
+    site = sites[pool.site]
     machine = catalog.machines.get(pool.machine) if pool.machine is not None else None
     cost = pool_cost(pool, site, catalog, utilisation=share)
     fallback_list = tuple(_fallback_list(pool, cost, machine, site))
@@ -170,6 +199,7 @@ def _pool(name: str, pool: Pool, site: Site, catalog: Catalog, share: float) -> 
         fallback_list=fallback_list,
         markets=tuple(_offer(machine, market, getattr(site, "region", "")) for market in sold),
         power=power_of(machine, site, catalog, least=cost.least, count=cost.count),
+        elsewhere=tuple(_elsewhere(pool, sites, catalog)),
     )
 
 

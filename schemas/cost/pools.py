@@ -23,7 +23,7 @@ from ..spec import (
     Site,
     SizedService,
 )
-from ..spec.pool import Option
+from ..spec.sites.purchase import Option
 from ..spec.sites.site import CloudSite
 
 Basis: TypeAlias = Literal["node", "gpus"]

@@ -13,7 +13,8 @@ from typing import Literal
 import msgspec
 
 from ..catalog import Catalog, Market
-from ..spec import CloudSite, ClusterSpec, Option, Pool
+from ..derived.failover import elsewhere
+from ..spec import CloudSite, ClusterSpec, Option, Pool, Site
 
 
 class QuotaNeed(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,6 +68,23 @@ def quota_needs(
                 pools=(*(so_far.pools if so_far else ()), name),
             )
     return tuple(needs.values())
+
+
+def failover_needs(spec: ClusterSpec, catalog: Catalog) -> tuple[QuotaNeed, ...]:
+    """Return the quotas that a pool needs at each of its other sites, with all else that is there.
+
+    `spec` and `catalog` as above; a pool is at one site at a time.
+    """
+    return tuple(
+        need
+        for pool, site, moved in elsewhere(spec)
+        for need in quota_needs(moved, catalog)
+        if pool in need.pools and (need.provider, need.region) == _place(moved.sites[site])
+    )
+
+
+def _place(site: Site) -> tuple[str, str]:
+    return site.provider, getattr(site, "region", "")
 
 
 def still_needed(

@@ -21,7 +21,6 @@ from .pool import (
     HostEntry,
     NodeCpu,
     NodeTaint,
-    Option,
     Pool,
     PoolKubernetes,
     PoolRole,
@@ -74,6 +73,7 @@ from .sites import (
     SiteModel,
     Ssh,
 )
+from .sites.purchase import FailoverSite, Option
 from .software import (
     Boot,
     ClusterSoftware,
@@ -129,6 +129,7 @@ __all__ = [
     "EfsStorage",
     "EpilogHook",
     "FabricClass",
+    "FailoverSite",
     "FileService",
     "FilestoreStorage",
     "Firmware",

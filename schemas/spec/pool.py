@@ -6,6 +6,7 @@ from msgspec import Meta, field
 
 from .model import Bastion, HostKey, Identifier, LoginUser, Name, SpecModel, Tag, updates
 from .rdma import Rdma
+from .sites.purchase import FailoverSite, Market
 from .software import Boot, Firmware, GpuSettings, Software, Tuning
 from .units import ByteSize, Duration
 
@@ -19,39 +20,6 @@ class Count(SpecModel, frozen=True):
     """Most machines at once."""
     min: Annotated[int, Meta(ge=0)] = 0
     """Machines that are always there."""
-
-
-class Option(SpecModel, frozen=True):
-    """One way to buy machines, where a word doesn't say enough. Give one of the keys."""
-
-    UPDATES: ClassVar = updates(
-        none="reservation capacity_block buy_capacity_block flex_start spot_max_usd_per_hour",
-    )
-
-    reservation: Annotated[
-        Identifier | None, Meta(examples=["cr-0abc", "projects/p/reservations/r"])
-    ] = None
-    """Reserved capacity to use: an ODCR or its resource group (AWS), a reservation (GCP)."""
-    capacity_block: Annotated[Identifier | None, Meta(examples=["cr-0abc"])] = None
-    """A capacity block you own (AWS), or a future reservation (GCP)."""
-    buy_capacity_block: Duration | None = None
-    """Buy a capacity block for this long (AWS). It is paid at once and not refundable, so `up`
-    prompts for the pool's name."""
-    flex_start: Duration | None = None
-    """Wait in the cloud's queue for machines to run this long (GCP)."""
-    spot_max_usd_per_hour: Annotated[float, Meta(gt=0)] | None = None
-    """Spot machines up to this price for a node, in USD per hour."""
-
-    @property
-    def market(self) -> str:
-        """The market the option buys in, as the catalog calls it; "" when no key is given."""
-        if self.reservation is not None:
-            return "reservation"
-        if self.capacity_block is not None or self.buy_capacity_block is not None:
-            return "capacity-block"
-        if self.flex_start is not None:
-            return "flex-start"
-        return "spot" if self.spot_max_usd_per_hour is not None else ""
 
 
 SHARE_AT_ONCE = 0.1
@@ -308,7 +276,7 @@ class MachineRequirement(SpecModel, frozen=True):
 
 if TYPE_CHECKING:
     _Machine: TypeAlias = str
-    """What is left once a spec is loaded (`derived/machine_requirements.py`)."""
+    """What is left once a spec is loaded (`derived/loading/machine_requirements.py`)."""
 else:
     _Machine = str | MachineRequirement
 
@@ -317,7 +285,7 @@ class Pool(SpecModel, frozen=True):
     """Machines of one site that are alike and are run alike."""
 
     UPDATES: ClassVar = updates(
-        none="quorum market mixed update",
+        none="quorum market mixed update failover failover_by",
         in_place="compute hosts nodes_per_block tags cpu memory tuning features weight gres",
         rolling="fabric software boot gpus rdma firmware kubernetes",
         replace="site role machine zones placement image disk public_address",
@@ -349,12 +317,16 @@ class Pool(SpecModel, frozen=True):
     """Go live with this many; the rest is named and repaired later."""
     fabric: FabricClass | None = None
     """Fabric class of the pool; default: the machine type's."""
-    market: list[Literal["on-demand", "spot", "flex-start"] | Option] = field(default_factory=list)
+    market: list[Market] = field(default_factory=list)
     """How machines are bought, tried in this order (clouds); default: on demand."""
     mixed: bool = False
     """Nodes of several options of `market` may be in one fabric domain."""
     zones: list[Identifier] = field(default_factory=list)
     """Zones to try in this order (clouds); default: the site's."""
+    failover: list[Name | FailoverSite] = field(default_factory=list)
+    """Sites to make the pool at where no option of its own site has its machines (clouds)."""
+    failover_by: Literal["order", "price"] = "order"
+    """Which site comes first: in the order written, or the one with the lowest price of a node."""
     placement: Annotated[Identifier | None, Meta(examples=["cluster", "none", "pg-research"])] = (
         None
     )

@@ -7,6 +7,7 @@ file. What it is set to be out of, it refuses, as EC2 does: node by node, the ot
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from itertools import count
 from pathlib import Path
@@ -75,6 +76,7 @@ class CloudDouble(Provider):
     def __init__(self, folder: Path) -> None:
         """Keep its machines in a folder, as a cloud keeps them outside of any process."""
         self._path = folder / "machines.json"
+        self._lock = threading.Lock()
         self._aws = AwsProvider()
         self.stock: dict[str, int] = {}
         """Option -> machines that it has left; absent: enough of them."""
@@ -163,7 +165,7 @@ class CloudDouble(Provider):
             if option == now:
                 continue
             if now:
-                self.put({n: r for n, r in self.machines.items() if n != wanted.name})
+                self._set(wanted.name, "")
             if not option:
                 continue
             self.before_each()
@@ -175,12 +177,12 @@ class CloudDouble(Provider):
                 )
                 self.bought.append(option)
             if self.stock.get(option, 1) <= 0:
-                name = f"progress-east-{wanted.name}"
+                name = f"progress-{context.site}-{wanted.name}"
                 lacking[name] = translate(self.message_of(option), resource=f"Instance {name}")
                 continue
             if option in self.stock:
                 self.stock[option] -= 1
-            self.put({**self.machines, wanted.name: option})
+            self._set(wanted.name, option)
             self.most = max(self.most, self._cost(context, offers))
         if lacking:
             raise ProviderError(*lacking.values(), lacking=lacking)
@@ -224,14 +226,25 @@ class CloudDouble(Provider):
     def put(self, machines: Mapping[str, str]) -> None:
         """Let exactly these machines exist: node -> option."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._path.write_text(json.dumps(dict(machines)))
+        new = self._path.with_suffix(".new")
+        new.write_text(json.dumps(dict(machines)))
+        new.replace(self._path)
+
+    def _set(self, node: str, option: str) -> None:
+        """Let one machine exist on an option, or none; sites are applied at the same time."""
+        with self._lock:
+            there = {n: r for n, r in self.machines.items() if n != node}
+            self.put({**there, node: option} if option else there)
 
     def _cost(
         self, context: SiteContext, offers: Mapping[str, tuple[PurchaseOption, ...]]
     ) -> float:
-        rates = {(p, o.key): o.usd_per_hour or 0.0 for p, found in offers.items() for o in found}
+        rates: dict[tuple[str | None, str], float] = {
+            (p, o.key): o.usd_per_hour or 0.0 for p, found in offers.items() for o in found
+        }
         pools = {h.name: h.pool for h in self.planned_hosts(context.spec, context.site)}
-        return sum(rates.get((pools[node], option), 0.0) for node, option in self.machines.items())
+        there = self.machines.items()
+        return sum(rates.get((pools.get(node), option), 0.0) for node, option in there)
 
 
 def _simulated(host: Host) -> Host:

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gcluster.schemas.derived.host_lists import read_file
+from gcluster.schemas.derived.loading.host_lists import read_file
 from gcluster.schemas.load import load, load_text
 from gcluster.schemas.spec.sites.bare_metal import ListedHost
 from gcluster.schemas.spec.sites.host_line import read_line

@@ -260,12 +260,18 @@ def fallback_list_lines(
     fallback_lists: Iterable[FallbackListView], console: Console
 ) -> Iterator[str]:
     """Yield the lines of each fallback list with more than one plain option."""
-    for fallback_list in fallback_lists:
+    lists = list(fallback_lists)
+    several = {each.pool for each in lists if each.after}
+    for fallback_list in lists:
         [only, *more] = fallback_list.purchase_options
-        if not more and not only.reason and only.buy_hours is None:
+        pool = printable(fallback_list.pool)
+        if not more and not only.reason and only.buy_hours is None and pool not in several:
             continue
         how = "options may mix" if fallback_list.mixes else "all on one option"
-        title = f"how {fallback_list.pool} is bought ({plural(fallback_list.count, 'node')}, {how})"
+        at = f" at {fallback_list.site}" if pool in several else ""
+        title = f"how {pool} is bought{at} ({plural(fallback_list.count, 'node')}, {how})"
+        if fallback_list.after:
+            title = f"then at {fallback_list.site}, where {fallback_list.after} has none of {pool}"
         yield console.paint("strong", title)
         for option in fallback_list.purchase_options:
             mark, tone = _FALLBACK_LIST_MARKS[option.state]

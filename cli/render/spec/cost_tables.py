@@ -123,14 +123,22 @@ def fallback_lists(bill: Bill, sources: Sources, console: Console) -> list[str]:
     """Return a line for each pool with prices: its options in order."""
     by_kind = {
         pool.name: [
-            f"{offer.market} {offer_text(offer, sources)}"
-            + ("" if offer.source or offer.usd_per_hour is None else " (its limit)")
-            for offer in pool.fallback_list
+            *(_way(offer, sources) for offer in pool.fallback_list),
+            *(
+                f"at {there.site}: {_way(offer, sources)}"
+                for there in pool.elsewhere
+                for offer in there.fallback_list
+            ),
         ]
         for pool in bill.pools
         if pool.fallback_list
     }
     return _lists(by_kind, console, " > ")
+
+
+def _way(offer: Offer, sources: Sources) -> str:
+    limit = "" if offer.source or offer.usd_per_hour is None else " (its limit)"
+    return f"{offer.market} {offer_text(offer, sources)}{limit}"
 
 
 def markets(bill: Bill, sources: Sources, console: Console) -> list[str]:

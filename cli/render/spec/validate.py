@@ -7,7 +7,7 @@ from typing import Any
 
 from ....inventory.bare_metal import bare_metal_hosts
 from ....schemas.catalog import load_catalog
-from ....schemas.cost.quotas import QuotaNeed, quota_needs
+from ....schemas.cost.quotas import QuotaNeed, failover_needs, quota_needs
 from ....schemas.fleet.checked import CheckedSpec, Report
 from ....schemas.load import Loaded
 from ....schemas.spec import ClusterSpec, Pool
@@ -85,6 +85,7 @@ def _spec_value(checked: CheckedSpec) -> dict[str, Any]:
         "pools": spec and len(spec.pools),
         "hosts": spec and host_count(spec),
         "quotas": spec and _quota_needs(checked),
+        "failover_quotas": spec and list(other_needs(checked.loaded)),
         "diagnostics": checked.diagnostics,
     }
 
@@ -116,10 +117,25 @@ def needs(loaded: Loaded) -> tuple[QuotaNeed, ...]:
     return quota_needs(spec, load_catalog(loaded.catalogs))
 
 
+def other_needs(loaded: Loaded) -> tuple[QuotaNeed, ...]:
+    """Return the quotas that pools need at the other sites of their failover."""
+    spec = loaded.spec
+    if spec is None or not loaded.failover:
+        return ()
+    return failover_needs(spec, load_catalog(loaded.catalogs))
+
+
 def quota_lines(loaded: Loaded) -> list[str]:
     """Return a line for each: what to request from the cloud, where, and for which pools."""
     return [
-        f"    quota of {need.provider} {need.region}: {need.amount:,} {_UNITS[need.unit]} of "
-        f"{need.code} ({', '.join(need.pools)})"
-        for need in needs(loaded)
+        *(_quota_line(need, ", ".join(need.pools)) for need in needs(loaded)),
+        *(
+            _quota_line(need, f"{', '.join(need.pools)}, by failover")
+            for need in other_needs(loaded)
+        ),
     ]
+
+
+def _quota_line(need: QuotaNeed, whose: str) -> str:
+    amount = f"{need.amount:,} {_UNITS[need.unit]}"
+    return f"    quota of {need.provider} {need.region}: {amount} of {need.code} ({whose})"

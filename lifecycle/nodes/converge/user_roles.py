@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from ....inventory.compile import Step
 from ....inventory.compile.hooks import HookStep
-from ....schemas.derived.hook_files import BINARY
+from ....schemas.derived.loading.hook_files import BINARY
 from ...cluster.outcome import failure
 from ...cluster.places import cache_home
 from .pending import Pending

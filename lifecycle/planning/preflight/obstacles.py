@@ -5,11 +5,12 @@ Also refused here: repositories that nodes need and that are unsigned.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import msgspec
 
 from ....inventory.compile import CompiledCluster
+from ....schemas.derived.failover import elsewhere
 from ....schemas.diagnostics import Diagnostic, Severity
 from ....stacks.provider import ProviderError
 from ...cluster.cluster import Cluster
@@ -51,9 +52,29 @@ def _ask(
 ) -> tuple[SiteAnswers, ...]:
     found = at_each(sites, ask)
     return tuple(
-        SiteAnswers(site=site.name, provider=site.provider.name, diagnostics=found[site.name])
+        SiteAnswers(
+            site=site.name,
+            provider=site.provider.name,
+            diagnostics=(*found[site.name], *_of_failover(site, found[site.name])),
+        )
         for site in sites
     )
+
+
+def _of_failover(site: OpenSite, known: tuple[Diagnostic, ...]) -> Iterator[Diagnostic]:
+    """Yield what a site lacks for pools that would be made there next: nothing of it blocks yet."""
+    for pool, other, moved in elsewhere(site.context.spec):
+        if other != site.name:
+            continue
+        there = msgspec.structs.replace(site.context, spec=moved)
+        asked = msgspec.structs.replace(site, context=there)
+        for found in _requested_or_given(asked):
+            if found not in known:
+                yield msgspec.structs.replace(
+                    found,
+                    severity=Severity.WARNING if found.is_error else found.severity,
+                    summary=f"for failover of pool {pool}: {found.summary}",
+                )
 
 
 def _requested_or_given(site: OpenSite) -> tuple[Diagnostic, ...]:

@@ -97,9 +97,21 @@ def _of_providers(spec: ClusterSpec, loaded: Loaded) -> Iterator[Diagnostic]:
     catalog = load_catalog(loaded.catalogs)
     from ....stacks.registry import provider  # noqa: PLC0415  # clouds only: validate waits for it
 
-    for name in clouds:
-        for said in provider(spec.sites[name].provider, catalog).refusals(spec, name):
-            yield _placed(loaded, said)
+    known = [
+        said
+        for name in clouds
+        for said in provider(spec.sites[name].provider, catalog).refusals(spec, name)
+    ]
+    yield from (_placed(loaded, said) for said in known)
+    if any(pool.failover for pool in spec.pools.values()):
+        from ....schemas.derived.failover import elsewhere  # noqa: PLC0415  # few have it
+
+        for pool, site, moved in elsewhere(spec):
+            for said in provider(spec.sites[site].provider, catalog).refusals(moved, site):
+                if said not in known:
+                    summary = f'at site "{site}", {said.summary}'
+                    path = ("pools", pool, "failover")
+                    yield _placed(loaded, msgspec.structs.replace(said, summary=summary, path=path))
 
 
 def _unpinned(spec: ClusterSpec, loaded: Loaded) -> tuple[Diagnostic, ...]:

@@ -7,12 +7,13 @@ for a pool that is still to come the price of its cheapest option is kept.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
 from ....inventory.hosts import pool_host_names
 from ....schemas.cost.pools import HOURS_PER_MONTH, Cost, pool_cost, utilisation_of
+from ....schemas.derived.failover import elsewhere
 from ....schemas.derived.hostlist import fold
 from ....schemas.diagnostics import Diagnostic, Severity
 from ....schemas.spec import ClusterSpec
@@ -68,6 +69,12 @@ class FallbackLists:
     ) -> None:
         """Read what the pools hold; nothing is written."""
         self.fallbacks = pool_fallbacks(cluster.spec, providers)
+        self.elsewhere = {
+            (pool, site): pool_fallbacks(moved, providers)[pool]
+            for pool, site, moved in elsewhere(cluster.spec)
+            if pool in self.fallbacks
+        }
+        """(pool, another site of it) -> its fallback list there."""
         self.wishes = wishes
         recorded = progress_by_pool(cluster.events.read()) if self.fallbacks else {}
         self.progress_by_pool = {
@@ -187,22 +194,48 @@ def _fixed_cost(cluster: Cluster, fallbacks: Mapping[str, PoolFallback]) -> floa
 
 
 def fallback_views(lists: FallbackLists) -> tuple[FallbackListView, ...]:
-    """Return every pool's fallback list as `up` would go through it now."""
+    """Return every pool's fallback list as `up` would go through it now, site by site."""
     decisions = lists.decide_all()
     return tuple(
-        FallbackListView(
-            site=fallback.site,
-            pool=name,
-            count=len(fallback.nodes),
-            purchase_options=tuple(
-                _view(lists, fallback, option, decisions[name]) for option in fallback.options
-            ),
-            mixes=fallback.mixes,
-            note=_note(fallback),
-        )
+        view
         for name, fallback in lists.fallbacks.items()
         if fallback.nodes
+        for view in (
+            FallbackListView(
+                site=fallback.site,
+                pool=name,
+                count=len(fallback.nodes),
+                purchase_options=tuple(
+                    _view(lists, fallback, option, decisions[name]) for option in fallback.options
+                ),
+                mixes=fallback.mixes,
+                note=_note(fallback),
+            ),
+            *_elsewhere(lists, fallback),
+        )
     )
+
+
+def _elsewhere(lists: FallbackLists, here: PoolFallback) -> Iterator[FallbackListView]:
+    """Yield the lists of a pool at its other sites: where nodes exist, none is gone through."""
+    if lists.progress_by_pool[here.pool].held:
+        return
+    before = here.site
+    for (pool, site), there in lists.elsewhere.items():
+        if pool != here.pool:
+            continue
+        yield FallbackListView(
+            site=site,
+            pool=pool,
+            count=len(there.nodes),
+            purchase_options=tuple(
+                _option_view(there, option, "after") for option in there.options
+            ),
+            mixes=there.mixes,
+            note=_note(there),
+            after=before,
+        )
+        before = site
 
 
 def committed_usd(lists: FallbackLists, cost: Cost) -> float | None:
@@ -222,6 +255,16 @@ def _view(
     lists: FallbackLists, fallback: PoolFallback, option: PurchaseOption, decision: Decision
 ) -> OptionView:
     state, nodes, reason = _state(lists, fallback, option, decision)
+    return _option_view(fallback, option, state, nodes, reason)
+
+
+def _option_view(
+    fallback: PoolFallback,
+    option: PurchaseOption,
+    state: OptionState,
+    nodes: Sequence[str] = (),
+    reason: str = "",
+) -> OptionView:
     rate, count = option.usd_per_hour, len(fallback.nodes)
     bought = None if option.buy_hours is None or rate is None else rate * option.buy_hours * count
     return OptionView(

@@ -40,7 +40,7 @@ def choose_offerings(
 
     lists = tuple(
         replace(of, purchase_options=tuple(chosen(of, option) for option in of.purchase_options))
-        if of.pool in wishes.buy
+        if of.pool in wishes.buy and not of.after
         else of
         for of in plan.fallback_lists
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...derived.host_lists import repeated
 from ...derived.hostlist import fold
+from ...derived.loading.host_lists import repeated
 from ...diagnostics import PathTuple, Severity
 from ...spec.sites.host_line import read_line
 from ...spec.sites.ssh_fleet import SshFleetSite

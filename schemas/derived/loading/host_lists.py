@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ..diagnostics import Diagnostic, PathTuple, Severity, Span
-from ..spec.sites.bare_metal import ListedHost
-from ..spec.sites.host_line import host_of, read_line
-from ..structure.document import Document, Structured
-from ..structure.fix.patches import place_of
-from ..structure.source import decode, read_source
+from ...diagnostics import Diagnostic, PathTuple, Severity, Span
+from ...spec.sites.bare_metal import ListedHost
+from ...spec.sites.host_line import host_of, read_line
+from ...structure.document import Document, Structured
+from ...structure.fix.patches import place_of
+from ...structure.source import decode, read_source
 
 _HOLDERS = ("data", "hosts", "instances", "nodes", "items")
 _KEYS: dict[str, tuple[str, ...]] = {

@@ -11,11 +11,11 @@ from typing import NamedTuple
 import msgspec
 import yaml
 
-from ..diagnostics import Diagnostic, PathTuple, Severity
-from ..spec import ClusterHook, RoleHook
-from ..structure.document import Document, Structured
-from ..structure.fix.patches import place_of
-from ..structure.source import decode, read_source
+from ...diagnostics import Diagnostic, PathTuple, Severity
+from ...spec import ClusterHook, RoleHook
+from ...structure.document import Document, Structured
+from ...structure.fix.patches import place_of
+from ...structure.source import decode, read_source
 
 BINARY = "data:;base64,"
 """Begins the content of a file that is no text (RFC 2397)."""

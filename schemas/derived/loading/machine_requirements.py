@@ -7,13 +7,13 @@ from typing import NamedTuple, TypedDict
 
 import msgspec
 
-from ..catalog import Catalog, Machine
-from ..catalog.selection import MachineFilter, Offer, offers, unknown_words
-from ..diagnostics import Diagnostic, PathTuple, Severity, Span, listing
-from ..spec import Pool, Site
-from ..spec.pool import MachineRequirement
-from ..structure.document import Document, Structured
-from ..structure.fix.patches import place_of, yaml_text
+from ...catalog import Catalog, Machine
+from ...catalog.selection import MachineFilter, Offer, offers, unknown_words
+from ...diagnostics import Diagnostic, PathTuple, Severity, Span, listing
+from ...spec import Pool, Site
+from ...spec.pool import MachineRequirement
+from ...structure.document import Document, Structured
+from ...structure.fix.patches import place_of, yaml_text
 
 _MOST_SHOWN = 6
 
