@@ -9,6 +9,7 @@ import typer
 from ...lifecycle.cluster.adopt import (
     ansible_inventory,
     drafted,
+    folder_texts,
     read,
     read_yaml,
     slurm_texts,
@@ -251,6 +252,16 @@ def hyperpod(  # noqa: PLR0917  # typer reads the options from the parameters
         Path | None,
         typer.Option("--provisioning", metavar="FILE", help="Its provisioning_parameters.json."),
     ] = None,
+    lifecycle: Annotated[
+        Path | None,
+        typer.Option(
+            "--lifecycle",
+            metavar="DIR",
+            exists=True,
+            file_okay=False,
+            help="The folder of its lifecycle scripts.",
+        ),
+    ] = None,
     name: Name = "",
     region: Region = "",
     zone_id: ZoneId = "",
@@ -268,7 +279,13 @@ def hyperpod(  # noqa: PLR0917  # typer reads the options from the parameters
     place = AwsPlace(region=region, zone_id=zone_id, vpc=vpc, variables=variables(var))
     return write_draft(
         lambda day: adopt_hyperpod(
-            data, parameters, name=name, origin=origin, date=day, place=place
+            data,
+            parameters,
+            name=name,
+            origin=origin,
+            date=day,
+            place=place,
+            lifecycle=None if lifecycle is None else folder_texts(lifecycle),
         ),
         origin,
         output,

@@ -32,6 +32,7 @@ from .outcome import Exit, failure
 _LIMIT_S = 60
 _SHOW = ("config", "nodes", "partitions")
 _MOST_BYTES = 64 * 2**20
+_MOST_SCRIPT_BYTES = 2**18
 
 
 class AdoptedFiles(msgspec.Struct, frozen=True, kw_only=True):
@@ -130,6 +131,18 @@ def ansible_inventory(path: Path) -> dict[str, Any]:
         return decode_json(text.encode(), dict[str, Any])
     except msgspec.DecodeError as error:
         raise _nothing(f"{path} is no inventory: {error}") from error
+
+
+def folder_texts(folder: Path) -> dict[str, str]:
+    """Return the texts of a folder of scripts by their paths in it; other files are left out."""
+    found: dict[str, str] = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and path.stat().st_size <= _MOST_SCRIPT_BYTES:
+            try:
+                found[str(path.relative_to(folder))] = path.read_text(encoding="utf-8")
+            except (OSError, UnicodeDecodeError):
+                continue
+    return found
 
 
 def read_yaml(path: Path) -> Any:

@@ -8,20 +8,24 @@ the second, and what is done with them, are of AWS' base configuration
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ..draft import Adopted, Draft, NothingToAdopt, reasons
 from ..source import Kind, Source, filled
+from .hyperpod_lifecycle import PARAMETERS, Lifecycle, json_value
 from .place import SITE, AwsPlace, Subnet, aws_network, aws_site, aws_tags
 
 _LUSTRE_MOUNT, _ZFS_MOUNT, _ZFS_EXPORT = "/fsx", "/home", "/fsx"
 """Where lifecycle_script.py mounts FSx; mount_fsx_openzfs.sh takes :/fsx of the server."""
-_SCRIPTS = "your scripts don't run: users, software and storage of the spec"
+_ONE_DISK = (
+    "its size is the boot disk's, which has what lies on /opt/sagemaker there: no second disk"
+)
 _REASONS: tuple[tuple[str, str, Kind], ...] = (
     ("ExecutionRole", "identities with least rights are made: roles of the site", "replaced"),
     ("DeepHealthChecks", "gcluster acceptance tests nodes", "replaced"),
     ("NodeRecovery", "gcluster repair replaces nodes that are broken", "replaced"),
-    ("EbsVolumeConfig", "disk: of the pool is its boot disk; no second one is made", "lost"),
+    ("EbsVolumeConfig", "kms_key of the site encrypts disks", "lost"),
     ("TrainingPlanArn", "a training plan is SageMaker's: reserve capacity in EC2", "lost"),
     ("ClusterArn", "gcluster makes a control plane of its own", "replaced"),
     ("ScheduledUpdateConfig", "up and update: of a pool change nodes in waves", "replaced"),
@@ -31,7 +35,14 @@ _REASONS: tuple[tuple[str, str, Kind], ...] = (
 
 
 def adopt_hyperpod(  # what the command was given
-    data: Any, parameters: Any, *, name: str, origin: str, date: str, place: AwsPlace
+    data: Any,
+    parameters: Any,
+    *,
+    name: str,
+    origin: str,
+    date: str,
+    place: AwsPlace,
+    lifecycle: Mapping[str, str] | None = None,
 ) -> Adopted:
     """Draft a spec of a cluster of HyperPod.
 
@@ -42,12 +53,15 @@ def adopt_hyperpod(  # what the command was given
         origin: where it comes from, in words.
         date: when it was read.
         place: what the files don't say of its location.
+        lifecycle: files of its lifecycle scripts' folder by their names; None: not given.
 
     Raises:
         NothingToAdopt: it has no instance groups, or Slurm's controller isn't said.
     """
     whole = {"InstanceGroups": data} if isinstance(data, list) else data
     source = Source(filled(whole, place.variables))
+    if parameters is None and lifecycle and PARAMETERS in lifecycle:
+        parameters = json_value(lifecycle[PARAMETERS])
     said = Source(filled(parameters, place.variables))
     groups = list(source.each("InstanceGroups"))
     if not groups:
@@ -66,11 +80,14 @@ def adopt_hyperpod(  # what the command was given
     _network(source, groups, site, place)
     roles = {said.text("controller_group"): "controller", said.text("login_group"): "login"}
     pools = {}
+    scripts = Lifecycle(lifecycle, draft)
     for group in groups:
         own = group.text("InstanceGroupName")
         pools[own] = _pool(group, own, roles.get(own, "") if own else "", draft)
+        scripts.starts(group, pools[own], kubernetes=kubernetes)
     if not kubernetes:
         _slurm(said, pools, draft)
+    scripts.rest()
     aws_tags(source, draft)
     draft.settle(source, reasons(_REASONS))
     draft.settle(said, reasons(_REASONS))
@@ -94,7 +111,11 @@ def _pool(group: Source, own: str, role: str, draft: Draft) -> str:
     machine = group.text("InstanceType").removeprefix("ml.")
     if machine:
         entry["machine"] = draft.machine(machine, ["aws"])
-    group.leave(_SCRIPTS, "LifeCycleConfig")
+    for volume in group.each("InstanceStorageConfigs"):
+        size = volume.number("EbsVolumeConfig", "VolumeSizeInGB")
+        if size:
+            entry["disk"] = f"{size} GiB"
+            draft.leave(f"disk of pool {name}", _ONE_DISK, "guess")
     count = group.number("InstanceCount")
     if count is not None and not (role == "controller" and count == 1):
         entry["count"] = count

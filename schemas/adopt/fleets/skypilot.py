@@ -9,15 +9,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..draft import Adopted, Draft, NothingToAdopt, reasons
+from ..scripts import Scripts
 from ..source import Kind, Source, filled
 from .machines import PROVIDERS, bucket_storage, cloud_site, machine_by_gpu
 
 _REASONS: tuple[tuple[str, str, Kind], ...] = (
-    (
-        ".setup",
-        "your commands don't run: software of the spec, and what the job itself does",
-        "lost",
-    ),
+    (".setup", "a variable in it has no value: --var NAME=VALUE", "unfinished"),
     (".run", "a job is no part of a cluster: sbatch", "replaced"),
     (".envs", "a job's environment is no part of a cluster", "replaced"),
     (".secrets", "a job's secrets are no part of a cluster", "replaced"),
@@ -81,9 +78,17 @@ def adopt_skypilot(
     if idle:
         draft.more["budget"] = {"idle_shutdown": f"{idle}m"}
     draft.pools["nodes"] = entry
+    setup = source.text("setup")
+    if setup:
+        Scripts(draft, "skypilot").shell("setup", _setup(setup), ["nodes"])
     bucket_storage(source.part("file_mounts"), site, draft)
     draft.settle(source, reasons(_REASONS))
     return draft.finished()
+
+
+def _setup(commands: str) -> str:
+    """Return setup commands as a program: SkyPilot runs them in bash as the login user."""
+    return f"#!/bin/bash\n{commands}"
 
 
 def _machine(resources: Source, cloud: str, draft: Draft) -> str:

@@ -45,6 +45,8 @@ class Case(NamedTuple):
     provisioning: Any
     data: Any
     """What the tool's importer reads: YAML's data, an inventory's JSON, or text."""
+    lifecycle: dict[str, str] | None = None
+    """Files of HyperPod's folder of scripts, by their names."""
 
 
 def names() -> list[str]:
@@ -66,7 +68,13 @@ def read_case(name: str) -> Case:
     elif tool != "openhpc":
         data = yaml.safe_load(text)
     return Case(
-        name, tool, found["source"], found.get("given") or {}, found.get("provisioning"), data
+        name,
+        tool,
+        found["source"],
+        found.get("given") or {},
+        found.get("provisioning"),
+        data,
+        found.get("lifecycle"),
     )
 
 
@@ -80,7 +88,9 @@ def adopted(found: Case, data: Any = None) -> Adopted:
     makers: dict[str, Callable[[], Adopted]] = {
         "parallelcluster": lambda: adopt_parallelcluster(data, name=found.name, **on_aws),
         "eksctl": lambda: adopt_eksctl(data, name="", **on_aws),
-        "hyperpod": lambda: adopt_hyperpod(data, found.provisioning, name="", **on_aws),
+        "hyperpod": lambda: adopt_hyperpod(
+            data, found.provisioning, name="", lifecycle=found.lifecycle, **on_aws
+        ),
         "cluster-toolkit": lambda: adopt_toolkit(data, given=given, name="", **about),
         "ansible": lambda: adopt_ansible(data, name=found.name, roles={}, **about),
         "kubespray": lambda: adopt_kubespray(data, name=found.name, **about),

@@ -159,7 +159,7 @@ def test_no_value_is_guessed(name: str) -> None:
     """Each value of the spec occurs in the source, is what was given, or is listed as a guess."""
     case = read_case(name)
     found = adopted(case)
-    said = json.dumps([case.data, case.given, case.provisioning]).lower()
+    said = json.dumps([case.data, case.given, case.provisioning, case.lifecycle]).lower()
     said += " ".join(f"{e.where} {e.why}" for e in found.not_carried if e.kind == "guess").lower()
     said += " ".join(e.where for e in found.not_carried if "specs write names" in e.why).lower()
     allowed = OWN_WORDS | FACTS.get(name, frozenset())
