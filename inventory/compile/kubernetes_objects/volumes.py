@@ -271,6 +271,7 @@ def _bucket(facts: KubernetesFacts, name: str, storage: ObjectStorage, account: 
         container, _, below = path.partition("/")
         attributes = {"storageAccount": bucket, "containerName": container, "protocol": "fuse2"}
         options += [f"--subdirectory={below}"] if below else []
+        options += ["--use-adls=true"] if storage.hierarchical_namespace else []
     csi: dict[str, Json] = {"driver": driver, "volumeHandle": handle}
     if attributes:
         csi["volumeAttributes"] = attributes

@@ -88,6 +88,7 @@ def _mount(name: str, storage: ObjectStorage) -> dict[str, Json]:
         "bucket": bucket,
         "prefix": prefix.strip("/"),
         "read_only": storage.read_only,
+        **({"hierarchical": True} if storage.hierarchical_namespace and scheme == "az" else {}),
         "cache_mib": 0 if storage.cache is None else int(storage.cache.value // 2**20),
         "options": list(storage.options),
     }

@@ -157,6 +157,8 @@ def _bucket(settings: Source, key: str, mount: str, blueprint: Blueprint, draft:
     own = list(dict.fromkeys(each for each in options if each not in _OWN_OPTIONS))
     if own:
         entry["options"] = own
+    if settings.take("enable_hierarchical_namespace") is True:
+        entry["hierarchical_namespace"] = True
     draft.storage[name] = entry
     draft.leave(f"module {key}: name of the bucket", f"gs://{bucket} is written", "guess")
     settings.leave("its name is as in the spec", "random_suffix", kind="replaced")

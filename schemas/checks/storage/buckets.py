@@ -129,6 +129,41 @@ def bucket_site_missing(context: CheckContext) -> Iterator[Finding]:
         )
 
 
+_FOLDERS = {"gs", "az"}
+"""Schemes of buckets that can have a hierarchical namespace."""
+
+
+@check("GC470", summary="A bucket can't have a hierarchical namespace, or has one already.")
+def hierarchical_namespace_impossible(context: CheckContext) -> Iterator[Finding]:
+    """`hierarchical_namespace` makes a bucket's folders real ones (Google Cloud, Azure).
+
+    It is said when the bucket is made: of one of Google's that exists, gcsfuse sees it by itself.
+    On Azure it is the account's, so that all its containers have it or none; of an account that
+    exists it is said here too, for it is mounted otherwise.
+    """
+    accounts: dict[str, tuple[str, bool]] = {}
+    for name, storage in _buckets(context):
+        path: PathTuple = ("storage", name, "hierarchical_namespace")
+        scheme, has = _scheme(storage.bucket), storage.hierarchical_namespace
+        account = storage.bucket.removeprefix("az://").partition("/")[0]
+        if has and scheme not in _FOLDERS:
+            what, hint = f"buckets of {scheme}:// have none", "remove it"
+        elif has and scheme == "gs" and not storage.create:
+            what, hint = f"{storage.bucket} exists: it is seen when it is mounted", "remove it"
+        elif scheme == "az" and accounts.setdefault(account, (name, has))[1] != has:
+            what = f'storage "{accounts[account][0]}" of account {account} says otherwise'
+            hint = "say the same of all containers of an account"
+        else:
+            continue
+        yield Finding(
+            summary=f'storage "{name}": hierarchical_namespace: {what}',
+            path=path if has else ("storage", name),
+            at_key=True,
+            hint=hint,
+            relies_on=(path, ("storage", name, "bucket"), ("storage", name, "create")),
+        )
+
+
 @check("GC446", summary="A bucket's name is none that its cloud allows.")
 def bucket_name_invalid(context: CheckContext) -> Iterator[Finding]:
     """Each cloud has rules for names; a bucket that breaks one can't be made.

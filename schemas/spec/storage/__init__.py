@@ -43,7 +43,12 @@ __all__ = [
 class ObjectStorage(StorageModel, frozen=True, kw_only=True, tag_field="type", tag="object"):
     """A bucket seen as files (mountpoint-s3, gcsfuse, blobfuse2)."""
 
-    UPDATES: ClassVar = updates(none="create", in_place="read_only cache", rolling="bucket site")
+    UPDATES: ClassVar = updates(
+        none="create",
+        in_place="read_only cache",
+        rolling="bucket site",
+        destroy="hierarchical_namespace",
+    )
     MOUNT_TYPE: ClassVar[str] = "fuse"
 
     bucket: BucketUrl
@@ -56,6 +61,9 @@ class ObjectStorage(StorageModel, frozen=True, kw_only=True, tag_field="type", t
     """Nodes can't write."""
     cache: ByteSize | None = None
     """Local cache on each node; default: none."""
+    hierarchical_namespace: bool = False
+    """Folders are real ones, renamed and listed at once (Google Cloud, Azure); said when it is
+    made. Its objects have no versions."""
 
 
 class ScratchStorage(StorageModel, frozen=True, kw_only=True, tag_field="type", tag="local-nvme"):

@@ -51,6 +51,7 @@ def storage(spec: ClusterSpec, site: str, described: AzureSite) -> StoragePlan:
             AccountPlan(
                 name=account,
                 containers=tuple(c.name for c in containers.values() if c.account == account),
+                hierarchical=any(item.hierarchical for item in objects if item.account == account),
                 key=key,
             )
             for account in sorted(made)
@@ -114,6 +115,7 @@ def _objects(spec: ClusterSpec, site: str) -> list[ContainerPlan]:
             made=item.create,
             read_only=item.read_only,
             mounted=True,
+            hierarchical=item.hierarchical_namespace,
         )
         for item in spec.storage.values()
         if isinstance(item, ObjectStorage)

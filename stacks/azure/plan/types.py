@@ -141,6 +141,8 @@ class ContainerPlan(Plan, frozen=True, kw_only=True):
     """What the nodes' identity may do there."""
     mounted: bool = False
     """Nodes see it; else only the file system does."""
+    hierarchical: bool = False
+    """Its account's folders are real ones."""
 
 
 class AccountPlan(Plan, frozen=True, kw_only=True):
@@ -149,6 +151,8 @@ class AccountPlan(Plan, frozen=True, kw_only=True):
     name: str
     """Unique in the world, from the spec's URL."""
     containers: tuple[str, ...]
+    hierarchical: bool = False
+    """Azure Data Lake Storage: its folders are real ones."""
     key: KeyPlan | None = None
 
 

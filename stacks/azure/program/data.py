@@ -50,6 +50,8 @@ class Data:
             self._known(item)
         ids = {name: made.account_id for name, made in accounts.items()}
         self._private_endpoints(ids, doors, "doors", "blob")
+        folders = {a.name: ids[a.name] for a in self._plan.storage.accounts if a.hierarchical}
+        self._private_endpoints(folders, doors, "dfs-doors", "dfs")
         shares = {plan.account: self._share(plan) for plan in self._plan.storage.shares}
         of_shares = {account: made.account_id for account, made in shares.items()}
         self._private_endpoints(of_shares, doors, "file-doors", "file")
@@ -102,7 +104,7 @@ class Data:
         accounts: dict[str, pulumi.Output[str]],
         group: pulumi.Output[str],
         what: str,
-        part: Literal["blob", "file"],
+        part: Literal["blob", "file", "dfs"],
     ) -> None:
         if not accounts:
             return

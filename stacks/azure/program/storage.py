@@ -19,6 +19,7 @@ FILES_HOST = "file.core.windows.net"
 """Where shares of an account are: ACCOUNT.file.core.windows.net."""
 _ZONES = {
     "blob": "privatelink.blob.core.windows.net",
+    "dfs": "privatelink.dfs.core.windows.net",
     "file": "privatelink.file.core.windows.net",
 }
 """Part of an account -> the zone that leads to private endpoints of it.
@@ -55,7 +56,13 @@ class Account(Component[AccountArgs]):
         """Make the account, its rules for deleted and changed blobs, and the containers."""
         plan = args.plan
         account = _account(
-            self, args, plan.name, kind="StorageV2", sku="Standard_LRS", tls_alone=True
+            self,
+            args,
+            plan.name,
+            kind="StorageV2",
+            sku="Standard_LRS",
+            tls_alone=True,
+            hierarchical=plan.hierarchical,
         )
         self.account_id = account.id
         retention = storage.DeleteRetentionPolicyArgs(enabled=True, days=_DAYS_UNDELETED)
@@ -64,7 +71,8 @@ class Account(Component[AccountArgs]):
             account_name=account.name,
             blob_services_name="default",
             resource_group_name=args.resource_group,
-            is_versioning_enabled=True,
+            # "Blob versioning": accounts with a hierarchical namespace are not supported.
+            is_versioning_enabled=not plan.hierarchical,
             delete_retention_policy=retention,
             container_delete_retention_policy=retention,
             opts=self.child(KEPT),
@@ -141,6 +149,7 @@ def _account(
     kind: str,
     sku: str,
     tls_alone: bool,
+    hierarchical: bool = False,
 ) -> storage.StorageAccount:
     """Make a storage account that is reached through private endpoints alone, and never by a key.
 
@@ -151,6 +160,7 @@ def _account(
         kind: of the account, as Azure calls it.
         sku: how often and on what it keeps data.
         tls_alone: refuse what comes without TLS.
+        hierarchical: its folders are real ones; said when it is made.
     """
     return storage.StorageAccount(
         args.names(f"account-{name}"),
@@ -161,6 +171,7 @@ def _account(
         sku=storage.SkuArgs(name=sku),
         minimum_tls_version="TLS1_2",
         enable_https_traffic_only=tls_alone,
+        is_hns_enabled=True if hierarchical else None,
         allow_blob_public_access=False,
         allow_shared_key_access=False,
         allow_cross_tenant_replication=False,
@@ -204,7 +215,7 @@ class PrivateEndpointsArgs(Args, frozen=True, kw_only=True):
     resource_group: pulumi.Input[str]
     accounts: dict[str, pulumi.Input[str]]
     """Account -> id."""
-    part: Literal["blob", "file"] = "blob"
+    part: Literal["blob", "file", "dfs"] = "blob"
     """What of the accounts is reached."""
     subnet_id: pulumi.Input[str]
     vnet_id: pulumi.Input[str]
@@ -223,8 +234,10 @@ class PrivateEndpoints(Component[PrivateEndpointsArgs]):
         zone = self._zone(args) if args.makes_zone else None
         self.endpoint_ids = {}
         for account, account_id in args.accounts.items():
+            # An account with a hierarchical namespace is reached by two: blobs, and its folders.
+            name = args.names(f"dfs-{account}" if args.part == "dfs" else f"door-{account}")
             endpoint = network.PrivateEndpoint(
-                args.names(f"door-{account}"),
+                name,
                 resource_group_name=args.resource_group,
                 location=args.region,
                 subnet=network.SubnetArgs(id=args.subnet_id),
@@ -239,7 +252,7 @@ class PrivateEndpoints(Component[PrivateEndpointsArgs]):
             if zone is None:
                 continue
             network.PrivateDnsZoneGroup(
-                args.names(f"door-{account}"),
+                name,
                 resource_group_name=args.resource_group,
                 private_endpoint_name=endpoint.name,
                 private_dns_zone_configs=[

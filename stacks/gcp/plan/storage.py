@@ -48,6 +48,8 @@ class BucketPlan(Plan, frozen=True, kw_only=True):
     bucket: str
     create: bool
     read_only: bool
+    hierarchical: bool = False
+    """Its folders are real ones."""
 
 
 def lustre(
@@ -96,6 +98,7 @@ def buckets(spec: ClusterSpec, site_name: str) -> Iterator[BucketPlan]:
                 bucket=bucket,
                 create=makes(spec, site_name, storage),
                 read_only=storage.read_only,
+                hierarchical=storage.hierarchical_namespace,
             )
 
 

@@ -200,7 +200,15 @@ class Bucket(Component[BucketArgs]):
                 location=args.region.upper(),
                 uniform_bucket_level_access=True,
                 public_access_prevention="enforced",
-                versioning=gcp.storage.BucketVersioningArgs(enabled=True),
+                # Hierarchical namespace, "Limitations": no Object Versioning; soft delete stays.
+                versioning=(
+                    None if plan.hierarchical else gcp.storage.BucketVersioningArgs(enabled=True)
+                ),
+                hierarchical_namespace=(
+                    gcp.storage.BucketHierarchicalNamespaceArgs(enabled=True)
+                    if plan.hierarchical
+                    else None
+                ),
                 encryption=(
                     None
                     if key is None

@@ -183,6 +183,22 @@ def test_containers_are_reached_through_the_network_only() -> None:
     assert len(graph(ELASTIC).of_type("PrivateEndpoint")) == 1
 
 
+def test_an_account_of_real_folders_is_reached_by_its_blobs_and_its_folders() -> None:
+    """Private endpoints of Data Lake Storage: learn.microsoft.com, "Use private endpoints"."""
+    spec = spec_of(ELASTIC)
+    data = msgspec.structs.replace(spec.storage["data"], hierarchical_namespace=True)
+    found = Graph(recorded(msgspec.structs.replace(spec, storage={**spec.storage, "data": data})))
+    assert found.only("StorageAccount").inputs["isHnsEnabled"] is True
+    assert found.only("BlobServiceProperties").inputs["isVersioningEnabled"] is False
+    doors = [json.dumps(door.inputs, default=str) for door in found.of_type("PrivateEndpoint")]
+    assert sorted("'groupIds': ['dfs']" in door or '["dfs"]' in door for door in doors) == [
+        False,
+        True,
+    ]
+    zones = {zone.inputs["privateZoneName"] for zone in found.of_type("PrivateZone")}
+    assert "privatelink.dfs.core.windows.net" in zones
+
+
 DATA = ("StorageAccount", "BlobContainer", "BlobServiceProperties", "AmlFilesystem")
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from gcp_cases import TEMPLATE, graph_of, items
+import msgspec
+from gcp_cases import TEMPLATE, graph_of, items, recorded, spec_of
+from tests.stacks.recorded_graph import Graph
 
 
 def test_every_disk_and_file_system_is_encrypted_with_the_owners_key() -> None:
@@ -48,3 +50,13 @@ def test_a_bucket_is_private_versioned_and_only_the_made_one_is_made() -> None:
         "acme-datasets": "roles/storage.objectViewer",
         "acme-runs": "roles/storage.objectUser",
     }
+
+
+def test_a_bucket_of_real_folders_has_no_versions_and_says_so_when_it_is_made() -> None:
+    spec = spec_of("a3-ultragpu-8g")
+    runs = msgspec.structs.replace(spec.storage["runs"], hierarchical_namespace=True)
+    spec = msgspec.structs.replace(spec, storage={**spec.storage, "runs": runs})
+    bucket = Graph(recorded(spec)).only("gcp:storage/bucket:Bucket")
+    assert bucket.inputs["hierarchicalNamespace"] == {"enabled": True}
+    assert bucket.inputs["uniformBucketLevelAccess"] is True
+    assert "versioning" not in bucket.inputs
