@@ -11,14 +11,14 @@ from typing import Any
 
 from ..draft import Adopted, Draft, NothingToAdopt, reasons, taints
 from ..source import Kind, Source, filled
-from .place import SITE, AwsPlace, aws_site, bought, efa_facts
+from .place import SITE, AwsPlace, aws_site, bought, efa_facts, node_policies
 
 _REASONS: tuple[tuple[str, str, Kind], ...] = (
     ("overrideBootstrapCommand", "storage of type local-nvme, where nodes are ours", "lost"),
     ("preBootstrapCommands", "your scripts don't run on gcluster's nodes", "lost"),
     ("withOIDC", "identities of pods are made for the add-ons that need one", "replaced"),
     ("withAddonPolicies", "nodes get the rights that gcluster's add-ons need", "replaced"),
-    ("attachPolicyARNs", "nodes get least rights; more by an identity: roles: {node}", "lost"),
+    ("attachPolicyARNs", "policies of the site are ARNs of managed policies", "lost"),
     ("iam", "identities of the site: roles: {node}", "lost"),
     ("nodeRepairConfig", "gcluster repair replaces nodes that are broken", "replaced"),
     ("instancePrefix", "machines are called as the cluster and pool", "replaced"),
@@ -136,6 +136,7 @@ def _pool(group: Source, draft: Draft) -> None:
     if efa is False:
         group.leave("where a machine has EFA, the pool uses it", "efaEnabled", kind="replaced")
     entry |= _size(group, name, draft)
+    node_policies(group, "", "iam", "attachPolicyARNs", draft=draft)
     market = _market(group)
     if market:
         entry["market"] = market

@@ -14,7 +14,17 @@ from ..slurm.settings import carry_named
 from ..source import Kind, Source, filled
 from .parallelcluster_actions import custom_actions
 from .parallelcluster_storage import shared_storage
-from .place import SITE, AwsPlace, Subnet, aws_network, aws_site, aws_tags, bought, efa_facts
+from .place import (
+    SITE,
+    AwsPlace,
+    Subnet,
+    aws_network,
+    aws_site,
+    aws_tags,
+    bought,
+    efa_facts,
+    node_policies,
+)
 
 _SYSTEMS = {
     "ubuntu2204": "ubuntu-22.04", "ubuntu2404": "ubuntu-24.04",
@@ -25,7 +35,7 @@ _MOST = 10
 _KEPT_FREE_MINUTES = 10
 """ScaledownIdletime where the file has none, which is also gcluster's own."""
 _REASONS: tuple[tuple[str, str, Kind], ...] = (
-    ("AdditionalIamPolicies", "nodes get least rights; more by an identity: roles: {node}", "lost"),
+    ("AdditionalIamPolicies", "policies of the site are ARNs of managed policies", "lost"),
     ("S3Access", "nodes get least rights; buckets by storage of type object", "lost"),
     ("Iam.", "identities of the site: roles: {node}", "lost"),
     ("Ssh.KeyName", "a key is made for the cluster; yours: ssh: {key} of the site", "replaced"),
@@ -44,8 +54,7 @@ _REASONS: tuple[tuple[str, str, Kind], ...] = (
     ("VolumeType", "disks are gp3", "replaced"),
     ("RootVolume", "disk: of a pool has a size only", "lost"),
     ("EbsSettings", "the head serves a new disk: the volume's data is not moved", "lost"),
-    ("DynamicNodePriority", "weight of a pool", "lost"),
-    ("StaticNodePriority", "weight of a pool", "lost"),
+    ("NodePriority", "a pool has one weight: make a second pool of it", "lost"),
     ("MungeKeySecretArn", "a MUNGE key is made", "replaced"),
     ("Efa.GdrSupport", "EFA with GPUDirect where the machine has it", "replaced"),
     ("AdditionalPackages", "software of the spec", "lost"),
@@ -129,6 +138,7 @@ def _head(source: Source, site: dict[str, Any], draft: Draft) -> None:
     _disk(part, head)
     draft.pools["head"] = head
     custom_actions(part, ["head"], draft)
+    node_policies(part, "Policy", "Iam", "AdditionalIamPolicies", draft=draft)
     for pool in source.each("LoginNodes", "Pools"):
         kind = pool.text("InstanceType")
         name = draft.fit(pool.text("Name") or "login", "pool", draft.pools)
@@ -138,6 +148,7 @@ def _head(source: Source, site: dict[str, Any], draft: Draft) -> None:
         entry["count"] = pool.number("Count") or 1
         draft.pools[name] = entry
         custom_actions(pool, [name], draft)
+        node_policies(pool, "Policy", "Iam", "AdditionalIamPolicies", draft=draft)
     allowed = part.texts("Ssh", "AllowedIps")
     public = part.take("Networking", "ElasticIp")
     if public and allowed:
@@ -184,6 +195,7 @@ def _queues(source: Source, draft: Draft) -> None:
         partitions[draft.fit(name, "partition", partitions)] = entry | said
         _scratch(queue, pools, draft)
         custom_actions(queue, pools, draft)
+        node_policies(queue, "Policy", "Iam", "AdditionalIamPolicies", draft=draft)
     if not partitions:
         raise NothingToAdopt("no queue of it has a compute resource")
     draft.scheduler["partitions"] = partitions
@@ -251,7 +263,9 @@ def _node_words(resource: Source, queue: Source, entry: dict[str, Any]) -> None:
     if tags:
         entry["tags"] = tags
     custom = resource.part("CustomSlurmSettings")
-    weight = custom.number("Weight")
+    static = isinstance(entry["count"], int)
+    priority = resource.number("StaticNodePriority" if static else "DynamicNodePriority")
+    weight = custom.number("Weight") or priority
     if weight:
         entry["weight"] = weight
     features = [each for key in ("Feature", "Features") for each in custom.text(key).split(",")]

@@ -48,6 +48,29 @@ def aws_site(draft: Draft, place: AwsPlace, region: str) -> dict[str, Any]:
     return site
 
 
+_EVERY_NODE = "every node of the site has them, as a site has one identity of nodes"
+
+
+def node_policies(node: Source, key: str, *path: str, draft: Draft) -> None:
+    """Write managed policies of a node's identity into the site; others are left as they are.
+
+    Args:
+        node: the part that they are in.
+        key: of the ARN in each entry; "": entries are ARNs.
+        path: to their list.
+        draft: it is written into.
+    """
+    found = node.peek(*path)
+    arns = [each.get(key) if isinstance(each, dict) else each for each in found or ()]
+    if not arns or not all(isinstance(arn, str) and ":policy/" in arn for arn in arns):
+        return
+    node.accept(*path)
+    held = draft.sites[SITE].setdefault("policies", [])
+    if not held:
+        draft.leave("policies of site aws", _EVERY_NODE, "guess")
+    held += [arn for arn in arns if arn not in held]
+
+
 class Subnet(msgspec.Struct, frozen=True):
     """Where a file names subnets or security groups."""
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from ...catalog import Catalog, Machine
 from ...catalog.model.family import family_of
 from ...diagnostics import Severity, listing
-from ...spec import GpuSettings, Pool
+from ...spec import AwsSite, GpuSettings, Pool
 from ...structure.fix.edits import Remove
 from ..context import CheckContext
 from ..registry import Finding, check
@@ -242,3 +242,20 @@ def gpu_settings_without_gpus(context: CheckContext) -> Iterator[Finding]:
                     fix=Remove(path),
                     relies_on=(path, ("pools", name, "machine"), ("pools", name, "site")),
                 )
+
+
+@check("GC143", summary="Policies are named for a role that exists.")
+def policies_of_existing_role(context: CheckContext) -> Iterator[Finding]:
+    """`policies` of a site of AWS are attached to the nodes' role that gcluster makes.
+
+    An identity that exists (`roles: {node}`) has the rights that it has: nothing is changed of it.
+    """
+    for name, site in context.sites.items():
+        if isinstance(site, AwsSite) and site.policies and site.roles.node is not None:
+            yield Finding(
+                summary=f'site "{name}": policies would change {site.roles.node}, which exists',
+                path=("sites", name, "policies"),
+                at_key=True,
+                hint="attach them to its role yourself and remove policies, or remove roles.node",
+                relies_on=(("sites", name),),
+            )

@@ -47,7 +47,7 @@ class AwsSsh(CloudSsh, frozen=True):
 class AwsSite(CloudSite, frozen=True, kw_only=True, tag_field="provider", tag="aws"):
     """A zone of an AWS region."""
 
-    UPDATES: ClassVar = updates(replace="region zone_id account network ssh")
+    UPDATES: ClassVar = updates(replace="region zone_id account network ssh", in_place="policies")
 
     frees_any_machine: ClassVar[bool] = True
     managed_kubernetes: ClassVar[str] = "eks"
@@ -68,6 +68,17 @@ class AwsSite(CloudSite, frozen=True, kw_only=True, tag_field="provider", tag="a
         Annotated[str, Meta(pattern=r"^[0-9]{12}$(?!\n)", examples=["111122223333"])] | None
     ) = None
     """Account that must be logged in; default: any."""
+    policies: list[
+        Annotated[
+            str,
+            Meta(
+                pattern=r"^arn:aws[a-z-]*:iam::(aws|[0-9]{12}):policy/[A-Za-z0-9+=,.@_/-]+$(?!\n)",
+                examples=["arn:aws:iam::aws:policy/AmazonS3ReadOnlyAccess"],
+            ),
+        ]
+    ] = field(default_factory=list)
+    """Managed policies that the nodes' role has too, in addition to the least rights that it is
+    made with. Every job on a node has these rights."""
     network: AwsNetwork = AwsNetwork()
     """The nodes' VPC."""
 

@@ -56,6 +56,7 @@ def site_plan(spec: ClusterSpec, site: str, catalog: Catalog) -> SitePlan:
             joins_eks=any(pool.joins_eks for pool in pools),
             session_manager=here.tunnel == "ssm",
             grants=grant_plans(spec, site, "s3"),
+            policies=tuple(dict.fromkeys(here.policies)),
         ),
         dns=_dns(spec, site),
         api_name=api_name(spec, site) if balanced_site(spec) == site else None,

@@ -192,6 +192,8 @@ class IdentityPlan(Plan, frozen=True):
     session_manager: bool
     """Nodes' agent opens sessions of Session Manager: it needs the right to."""
     grants: tuple[GrantPlan, ...]
+    policies: tuple[str, ...] = ()
+    """ARNs of managed policies that a made role has too."""
 
 
 class DnsPlan(Plan, frozen=True):

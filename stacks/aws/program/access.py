@@ -214,8 +214,20 @@ class Identities(Component[IdentitiesArgs]):
     def _role(self, args: IdentitiesArgs, what: str) -> aws.iam.Role:
         name = args.names(what, kind="role")
         role = aws.iam.Role(name, assume_role_policy=trust(args.partition), opts=self.child())
+        own = set(_EKS_NODE if args.plan.joins_eks and what == "node" else ())
         if args.plan.session_manager:
+            own.add(_SESSION_MANAGER)
             self._allow(args, role, _SESSION_MANAGER, name=f"{what}-sessions")
+        for arn in args.plan.policies:
+            place, _, policy = arn.partition(":policy/")
+            if place.endswith(":aws") and policy in own:
+                continue  # it has that one already
+            aws.iam.RolePolicyAttachment(
+                args.names(f"{what}-{policy.replace('/', '-')}"),
+                role=role.name,
+                policy_arn=arn,
+                opts=self.child(),
+            )
         if args.plan.grants:
             policy = bucket_policy(args.partition, args.plan.grants)
             what = args.names(f"{what}-buckets")

@@ -18,8 +18,11 @@ from gcluster.lifecycle.cluster.cluster import open_cluster
 from gcluster.lifecycle.cluster.outcome import Exit
 from gcluster.lifecycle.cluster.progress import Finding, Progress, silent
 from gcluster.lifecycle.planning.plan import make_plan
+from gcluster.lifecycle.planning.preflight.obstacles import ask_cluster
 from gcluster.lifecycle.up.phase import UpResult
 from gcluster.lifecycle.up.up import up
+from gcluster.schemas.diagnostics import Diagnostic, Severity
+from gcluster.stacks.provider import SiteContext
 
 EAST, WEST, SOUTH = SPOT, "spot-usw2-az1", "spot-use2-az1"
 
@@ -164,3 +167,26 @@ def test_the_reserved_capacity_of_one_site_is_not_requested_at_another(
         for option in each.purchase_options
     ]
     assert options == [WEST]
+
+
+def test_what_another_site_lacks_is_known_before_and_blocks_nothing(
+    purchase: PurchaseScenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(purchase)
+
+    def quota(context: SiteContext) -> tuple[Diagnostic, ...]:
+        here = [n for n, pool in context.spec.pools.items() if pool.site == context.site]
+        if context.site != "west" or "gpu" not in here:
+            return ()
+        return (Diagnostic(code="GC972", severity=Severity.ERROR, summary="a quota is 0"),)
+
+    monkeypatch.setattr(purchase.cloud, "preflight", quota)
+    answers = {each.site: each.diagnostics for each in ask_cluster(open_cluster(path))}
+    assert (answers["east"], answers["south"]) == ((), ())
+    [found] = answers["west"]
+    assert (found.code, found.severity, found.summary) == (
+        "GC972",
+        Severity.WARNING,
+        "for failover of pool gpu: a quota is 0",
+    )
+    assert once(path).exit_code is Exit.OK
