@@ -38,6 +38,7 @@ class UpResult(msgspec.Struct, frozen=True, kw_only=True):
     diagnostics: tuple[Diagnostic, ...] = ()
     left_out: str = ""
     out_of_service: dict[str, str] = {}
+    next_sites: dict[str, str] = {}
 
 
 @pytest.fixture

@@ -70,7 +70,7 @@ class Lifecycle:
             group.part("LifeCycleConfig").accept_as_one()
 
     def rest(self) -> None:
-        """Carry switches and users, and list the files that nothing here stands for."""
+        """Carry switches and users, and list the files that nothing here replaces."""
         files = self._files or {}
         if self.is_base:
             self._switches(files.get("config.py", ""))

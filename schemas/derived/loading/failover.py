@@ -1,6 +1,6 @@
 """Checks pools at each of the sites that they may be made at, and puts them at one of these.
 
-Which one is a choice of whoever loads the spec: the first, unless the state says another
+Which one is chosen when the spec is loaded: the first, unless the state says another
 (`lifecycle/planning/purchase`).
 """
 
@@ -50,7 +50,7 @@ def with_sites(
     """Check the pools at each of their sites, and put them at the one that was chosen.
 
     Args:
-        structured: the typed parts, with the machine types that requirements stand for.
+        structured: the typed parts, with the machine types that meet its requirements.
         document: the text.
         written: the same before requirements were answered.
         catalog: gives the machine types and their prices.

@@ -52,7 +52,7 @@ class FailoverSite(SpecModel, frozen=True):
     site: Name
     """Name of the site."""
     machine: Annotated[str | None, Meta(examples=["Standard_ND96isr_H100_v5"])] = None
-    """Machine type there; default: the pool's, or the one there that its requirement stands for."""
+    """Machine type there; default: the pool's, or the one there that meets its requirement."""
     market: list[Market] = field(default_factory=list)
     """How machines are bought there; default: the pool's `market` without what is reserved."""
     zones: list[Identifier] = field(default_factory=list)

@@ -52,7 +52,7 @@ def test_a_bucket_is_private_versioned_and_only_the_made_one_is_made() -> None:
     }
 
 
-def test_a_bucket_of_real_folders_has_no_versions_and_says_so_when_it_is_made() -> None:
+def test_a_bucket_of_real_folders_has_no_versions() -> None:
     spec = spec_of("a3-ultragpu-8g")
     runs = msgspec.structs.replace(spec.storage["runs"], hierarchical_namespace=True)
     spec = msgspec.structs.replace(spec, storage={**spec.storage, "runs": runs})
