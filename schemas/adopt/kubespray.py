@@ -6,6 +6,7 @@ inventory/sample) and, until 2.25, kube-master and kube-node.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,6 +16,9 @@ from .inventory import SITE, Inventory, host_entry, leave_variables, read_invent
 _PLANES = ("kube_control_plane", "kube-master", "kube_master")
 _NODES = ("kube_node", "kube-node", "kube-worker")
 _CNIS = {"calico": "calico", "cilium": "cilium"}
+_DOMAIN = "cluster.local"
+_TAINT = re.compile(r"([^=:]+)(?:=([^:]*))?:(NoSchedule|PreferNoSchedule|NoExecute)")
+"""KEY=VALUE:EFFECT, as kubectl writes it."""
 _REPLACED = "gcluster's roles set Kubernetes up"
 _READ: dict[str, tuple[str, str]] = {
     "kube_network_node_prefix": ("each node gets a network of the pods' itself", "replaced"),
@@ -26,7 +30,6 @@ _READ: dict[str, tuple[str, str]] = {
     "kube_proxy_mode": ("Services go through nftables or Cilium", "replaced"),
     "cluster_name": ("the cluster's domain is cluster.local", "lost"),
     "dns_mode": ("CoreDNS answers", "replaced"),
-    "node_taints": ("the spec has no taints", "lost"),
     "kube_encrypt_secret_data": ("secrets are encrypted", "replaced"),
     "auto_renew_certificates": ("gcluster renews certificates", "replaced"),
     "ingress_nginx_enabled": ("the spec has no ingress", "lost"),
@@ -39,6 +42,7 @@ _REPORTED = frozenset(
     {
         "kube_network_plugin", "kube_pods_subnet", "kube_service_addresses", "kube_version",
         "loadbalancer_apiserver", "kube_vip_address", "kube_vip_enabled", "node_labels",
+        "node_taints",
     }
 )  # fmt: skip
 
@@ -88,9 +92,12 @@ def adopt_kubernetes(read: Inventory, draft: Draft) -> Adopted:
             "site": SITE, "machine": draft.machine(f"{draft.name}-{name}", ["bare-metal"]),
             "hosts": [host_entry(host, read, ssh) for host in hosts],
         }  # fmt: skip
-        labels = read.variables.get(hosts[0], {}).get("node_labels")
-        if isinstance(labels, dict) and labels:
-            entry["kubernetes"] = {"labels": {str(k): str(v) for k, v in labels.items()}}
+        words = _node_words(read.variables.get(hosts[0], {}))
+        if words:
+            entry["kubernetes"] = words
+        taints = read.variables.get(hosts[0], {}).get("node_taints")
+        if taints and "taints" not in words:
+            draft.leave(f"node_taints of {hosts[0]}: {taints}", "not KEY=VALUE:EFFECT: taints")
         draft.pools[name] = entry
     if both:
         why = f"{', '.join(both)}: control planes run no jobs under gcluster"
@@ -98,23 +105,41 @@ def adopt_kubernetes(read: Inventory, draft: Draft) -> Adopted:
     _leave_hosts(read, {*planes, *nodes}, draft)
     draft.carry(len(planes) + len(nodes))
     _settings(read, len(planes), draft)
-    leave_variables(read, draft, _READ | dict.fromkeys(_REPORTED, ("", "")))
+    domains = {each.get("cluster_name", _DOMAIN) for each in read.variables.values()}
+    carried = _REPORTED | ({"cluster_name"} if domains == {_DOMAIN} else set())
+    leave_variables(read, draft, _READ | dict.fromkeys(carried, ("", "")))
     draft.leave("storage", "classes of storage are the spec's: write storage before `up`")
     return draft.finished()
 
 
 def _pools(nodes: list[str], read: Inventory) -> dict[str, list[str]]:
-    """Put nodes with the same labels together."""
+    """Put nodes with the same labels and taints together."""
     pools: dict[str, list[str]] = {}
     of_labels: dict[str, str] = {}
     for host in nodes:
-        labels = read.variables.get(host, {}).get("node_labels")
-        key = str(sorted(labels.items())) if isinstance(labels, dict) else ""
+        words = _node_words(read.variables.get(host, {}))
+        key = str(words) if words else ""
         name = of_labels.setdefault(
             key, "nodes" if not of_labels else f"nodes-{len(of_labels) + 1}"
         )
         pools.setdefault(name, []).append(host)
     return pools
+
+
+def _node_words(variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Return labels and taints of a host as a pool has them; {} where there are none."""
+    found: dict[str, Any] = {}
+    labels, taints = variables.get("node_labels"), variables.get("node_taints")
+    if isinstance(labels, dict) and labels:
+        found["labels"] = {str(key): str(value) for key, value in sorted(labels.items())}
+    read = [_TAINT.fullmatch(str(each)) for each in taints or ()]
+    if read and all(read):
+        found["taints"] = [
+            {"key": each[1], **({"value": each[2]} if each[2] else {}), "effect": each[3]}
+            for each in read
+            if each is not None
+        ]
+    return found
 
 
 def _leave_hosts(read: Inventory, placed: set[str], draft: Draft) -> None:
@@ -132,7 +157,7 @@ def _leave_hosts(read: Inventory, placed: set[str], draft: Draft) -> None:
 def _of_the_cluster(read: Inventory, draft: Draft) -> dict[str, Any]:
     """Return variables that hold for the whole cluster; hosts that differ are listed."""
     said: dict[str, Any] = {}
-    for key in sorted(_REPORTED - {"node_labels"}):
+    for key in sorted(_REPORTED - {"node_labels", "node_taints"}):
         values = [each[key] for each in read.variables.values() if key in each]
         if values:
             said[key] = max(values, key=values.count)

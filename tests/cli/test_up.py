@@ -55,7 +55,7 @@ def bringing(run: Callable[..., Any], put_doubles: Callable[..., None]) -> Calla
             report(StageFinished(name="nodes", ok=True, summary="5/5 up", seconds=6.2))
             return result
 
-        put_doubles("cluster.cluster", open_cluster=lambda target, *, again: target)
+        put_doubles("cluster.cluster", open_cluster=lambda target, **_: target)
         put_doubles("up.up", up=up)
         return run("up", "demo.yaml", *words)
 

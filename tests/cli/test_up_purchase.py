@@ -53,7 +53,7 @@ def buying(
 
         monkeypatch.setattr("gcluster.cli.console.can_ask", lambda: bool(typed))
         monkeypatch.setattr("builtins.input", answer)
-        put_doubles("cluster.cluster", open_cluster=lambda target, *, again: target)
+        put_doubles("cluster.cluster", open_cluster=lambda target, **_: target)
         put_doubles("up.up", up=up)
         return run("up", "demo.yaml", *words), prompts, wished
 

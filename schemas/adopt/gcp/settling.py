@@ -15,7 +15,7 @@ _NO_PARTS: dict[str, tuple[str, Kind]] = {
     "firewall-rules": ("what the cluster needs is let in", "replaced"),
     "service-enablement": ("up names a service that is off", "replaced"),
     "dashboard": ("monitoring: {prometheus: true}, without dashboards", "lost"),
-    "gke-persistent-volume": ("pods claim storage of the spec's storage classes", "lost"),
+    "gke-persistent-volume": ("each account gets a volume and a claim of the storage", "replaced"),
     "gke-job-template": ("a job is no part of a cluster", "replaced"),
     "gke-topology-scheduler": ("topology follows from the cloud's own labels", "replaced"),
 }

@@ -11,6 +11,7 @@ from gcluster.schemas.adopt.aws.parallelcluster import adopt_parallelcluster
 from gcluster.schemas.adopt.aws.place import AwsPlace
 from gcluster.schemas.adopt.draft import Adopted, architecture_of
 from gcluster.schemas.adopt.gcp.toolkit import adopt_toolkit
+from gcluster.schemas.adopt.kubespray import adopt_kubespray
 from gcluster.schemas.adopt.slurm.cluster import adopt_slurm
 from gcluster.schemas.adopt.slurm.output import read_slurm
 
@@ -265,6 +266,35 @@ def test_an_inventory_of_kubernetes_becomes_kubernetes() -> None:
     )  # fmt: skip
     assert found.spec["scheduler"]["type"] == "kubernetes"
     assert found.spec["pools"]["control"]["role"] == "controller"
+
+
+def test_taints_of_kubespray_s_nodes_are_carried_and_others_are_listed() -> None:
+    taints = {"n1": ["team=vision:NoSchedule", "gpu:NoExecute"], "n2": ["nonsense"]}
+    groups = {"kube_control_plane": ["m1"], "kube_node": ["n1", "n2"]}
+    data = {name: {"hosts": hosts} for name, hosts in groups.items()}
+    hostvars = {host: {"node_taints": said} for host, said in taints.items()}
+    found = adopt_kubespray({**data, "_meta": {"hostvars": hostvars}}, name="c", **ABOUT)
+    of_pools = [pool.get("kubernetes") for pool in found.spec["pools"].values()]
+    assert {
+        "taints": [
+            {"key": "team", "value": "vision", "effect": "NoSchedule"},
+            {"key": "gpu", "effect": "NoExecute"},
+        ]
+    } in of_pools
+    assert "nonsense" in of_kind(found, "lost")
+
+
+def test_policies_and_priorities_of_parallelcluster_are_carried() -> None:
+    arn = "arn:aws:iam::aws:policy/AmazonS3ReadOnlyAccess"
+    own = resource(MinCount=1, MaxCount=1, StaticNodePriority=7)
+    queue = {"Name": "q", "Iam": {"AdditionalIamPolicies": [{"Policy": arn}]}, **own}
+    head = {"InstanceType": "m7i.xlarge", "Iam": {"AdditionalIamPolicies": [{"Policy": arn}]}}
+    found = adopt_parallelcluster(
+        {"HeadNode": head, "Scheduling": {"Scheduler": "slurm", "SlurmQueues": [queue]}},
+        name="c", place=AwsPlace(region="us-east-1"), **ABOUT,
+    )  # fmt: skip
+    assert found.spec["sites"]["aws"]["policies"] == [arn]
+    assert [pool.get("weight") for pool in found.spec["pools"].values()] == [None, 7]
 
 
 def test_what_the_spec_has_a_word_for_is_carried() -> None:

@@ -106,6 +106,18 @@ def test_session_manager_is_let_in_by_the_nodes_role(graph: Ask) -> None:
     assert attached.inputs["role"] == "${Role/demo-east-node.name}"
 
 
+def test_the_policies_of_a_site_are_the_nodes_role_s_each_once(graph: Ask) -> None:
+    arns = (
+        "arn:aws:iam::aws:policy/AmazonS3ReadOnlyAccess",
+        "arn:aws:iam::111122223333:policy/team/reads-images",
+        "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore",
+    )
+    text = through("ssm").replace("    zone_id", f"    policies: [{', '.join(arns)}]\n    zone_id")
+    attached = graph(text).of_type("RolePolicyAttachment")
+    assert sorted(str(each.inputs["policyArn"]) for each in attached) == sorted(arns)
+    assert {each.inputs["role"] for each in attached} == {"${Role/demo-east-node.name}"}
+
+
 def test_an_endpoint_reaches_ssh_of_the_way_in_and_nothing_else(graph: Ask) -> None:
     recorded = graph(through("instance-connect"))
     endpoint = recorded.only("InstanceConnectEndpoint")
