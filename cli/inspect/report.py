@@ -93,6 +93,7 @@ def _asked(cluster: Cluster, seconds: float) -> Report:
             until=until,
             goodput=jobs_ended(session, controller, until - seconds, until) if keeps else None,
             bounds=usd_per_hour(spec, cluster.catalog).bounds,
+            grafana=None if spec.monitoring is None else spec.monitoring.grafana_url,
         )
 
 

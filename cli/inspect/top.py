@@ -39,26 +39,28 @@ def command(
     or where the output is no terminal, it shows it once.
     """
     opened = open_cluster(cluster, running=True)
+    monitoring = opened.spec.monitoring
+    grafana = None if monitoring is None else monitoring.grafana_url
     with SshSession(opened.workdir) as session:
         ask = prometheus_of(opened, session)
         if once or fmt is Format.JSON or not stdout().live:
-            now = read_now(opened.name, ask, time.time())
+            now = read_now(opened.name, ask, time.time(), grafana)
             answer(fmt, now, lambda: top_text(now, stdout(), rows=rows))
         else:
-            _watch(opened.name, ask, rows)
+            _watch(opened.name, ask, grafana, rows)
     return Exit.OK
 
 
-def _watch(cluster: str, ask: Asking, rows: int | None) -> None:
+def _watch(cluster: str, ask: Asking, grafana: str | None, rows: int | None) -> None:
     """Draw it again and again, until a person ends it."""
-    now = read_now(cluster, ask, time.time())
+    now = read_now(cluster, ask, time.time(), grafana)
     try:
         with Live(
             _drawn(now, rows), console=RichConsole(), screen=True, auto_refresh=False
         ) as live:
             while True:
                 time.sleep(INTERVAL_S)
-                now = read_now(cluster, ask, time.time())
+                now = read_now(cluster, ask, time.time(), grafana)
                 live.update(_drawn(now, rows), refresh=True)
     except KeyboardInterrupt:
         say(top_text(now, stdout(), rows=rows))

@@ -31,6 +31,12 @@ Condition: TypeAlias = Literal[
 GPUs of NVIDIA's; in its spec `waste_alert`, a ceiling in `budget` or an end."""
 _INTERVAL = "5s"
 """Between two evaluations: an alert that holds for 30 s fires less than 90 s after its cause."""
+_BOARD = (
+    "{{ if $labels.hpc_job }}job?var-job={{ $labels.hpc_job }}"
+    "{{ else if $labels.instance }}node?var-node={{ $labels.instance }}"
+    "{{ else }}cluster{{ end }}"
+)
+"""Which dashboard an alert links to, by its labels: a template of Prometheus'."""
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _METRIC = re.compile(
     r"(?<!:)\b(?:up|(?:node|slurm|gcluster|prometheus|alertmanager)_[a-z0-9_]+|DCGM_[A-Z0-9_]+)\b(?!\()"
@@ -148,6 +154,7 @@ def rule_file(
     page: str = "gcluster explain",
     recorded: Mapping[str, Any] | None = None,
     limits: WasteLimits | None = None,
+    dashboards: str = "",
 ) -> str:
     """Return Prometheus' rule file, YAML, for a cluster that has what is listed.
 
@@ -156,14 +163,17 @@ def rule_file(
         page: command that shows an alert's page, an annotation of each.
         recorded: group of recording rules that goes before them; None: there is none.
         limits: of GpusWasted; None: the ones of the page's examples.
+        dashboards: address of the cluster's in a Grafana, without the board: "https://HOST/d/NAME";
+            each alert links to the one of its job, its node or the cluster. "": there is none.
     """
+    link = {"dashboard": f"{dashboards}-{_BOARD}"} if dashboards else {}
     rules = [
         {
             "alert": rule.name,
             "expr": (limits or WasteLimits()).filled(rule.expression),
             "for": rule.for_,
             "labels": {"severity": rule.severity},
-            "annotations": {"summary": rule.summary, "runbook": f"{page} {rule.name}"},
+            "annotations": {"summary": rule.summary, "runbook": f"{page} {rule.name}"} | link,
         }
         for rule in alert_rules().values()
         if set(rule.needs) <= set(conditions)

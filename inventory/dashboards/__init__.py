@@ -3,6 +3,7 @@
 from .boards import Board, Panel, boards, boards_for, placeholders
 from .findings import Finding, findings
 from .grafana import grafana_files
+from .links import dashboard_link
 
 __all__ = [
     "Board",
@@ -10,6 +11,7 @@ __all__ = [
     "Panel",
     "boards",
     "boards_for",
+    "dashboard_link",
     "findings",
     "grafana_files",
     "placeholders",

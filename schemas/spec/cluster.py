@@ -195,7 +195,9 @@ class WasteAlert(SpecModel, frozen=True):
 class Monitoring(SpecModel, frozen=True):
     """Metrics of a Slurm cluster's nodes, and what shows them."""
 
-    UPDATES: ClassVar = updates(in_place="prometheus alerts grafana pool retention waste_alert")
+    UPDATES: ClassVar = updates(
+        in_place="prometheus alerts grafana grafana_url pool retention waste_alert"
+    )
 
     prometheus: bool = False
     """An exporter on every node, Prometheus and Alertmanager on one host."""
@@ -216,6 +218,19 @@ class Monitoring(SpecModel, frozen=True):
     """Receivers of alerts; default: none, they are on Alertmanager's page."""
     grafana: bool = False
     """A Grafana server. Not set up: refused; `gcluster compile` writes dashboards for yours."""
+    grafana_url: (
+        Annotated[
+            str,
+            Meta(
+                pattern=r"^https?://[A-Za-z0-9.:\[\]-]+(/[A-Za-z0-9._~/-]*)?$(?!\n)",
+                max_length=200,
+                examples=["https://grafana.example.edu"],
+            ),
+        ]
+        | None
+    ) = None
+    """Where a Grafana of yours has the dashboards that `gcluster compile` writes: alerts, `top` and
+    `report` link to them; default: none."""
     pool: PoolName | None = None
     """Pool whose first host runs Prometheus and Alertmanager; default: the controller's."""
     retention: Annotated[Duration | None, Meta(examples=["30d"])] = None

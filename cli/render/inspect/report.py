@@ -72,6 +72,7 @@ def report_text(report: Report, console: Console) -> str:
             *tabulate(columns, [pool_cells(pool) for pool in report.pools], console).lines,
         ]
     lines += ["", *map(printable, notes(report))]
+    lines += [f"dashboards: {printable(report.link)}"] if report.link else []
     return console.plain("\n".join(lines))
 
 
@@ -196,6 +197,7 @@ def report_markdown(report: Report) -> str:
     if report.pools:
         lines += ["", *_markdown(POOL_TITLES, [pool_cells(pool) for pool in report.pools], left=1)]
     lines += ["", *(f"- {_escaped(note)}" for note in notes(report))]
+    lines += [f"- dashboards: {_escaped(report.link)}"] if report.link else []
     return "\n".join(lines)
 
 

@@ -41,7 +41,7 @@ _NODES = (
     Column("$/h"),
     Column("unused $/h"),
 )
-_AROUND = 9
+_AROUND = 11
 """Lines around the tables: headline, titles, notes."""
 
 
@@ -162,3 +162,7 @@ def _notes(now: Now) -> Iterator[str]:
         pools = ", ".join(map(printable, now.unpriced_pools))
         yield f"? the price of {pools} isn't known (gcluster cost)"
     yield from map(printable, now.problems)
+    if now.link:
+        yield f"dashboards: {printable(now.link)}"
+        if now.jobs:
+            yield f"the first job's: {printable(now.jobs[0].link)}"

@@ -196,7 +196,12 @@ def prometheus_steps(node: NodeFacts) -> list[Step]:
     configure = named | {
         "prometheus_cluster": node.spec.name,
         "prometheus_rules": _verbatim(
-            rule_file(has, recorded=recorded, limits=_waste_limits(monitoring))
+            rule_file(
+                has,
+                recorded=recorded,
+                limits=_waste_limits(monitoring),
+                dashboards=_dashboards(node.spec.name, monitoring),
+            )
         ),
     }
     if monitoring.retention is not None:
@@ -213,6 +218,11 @@ def prometheus_steps(node: NodeFacts) -> list[Step]:
         monitoring_step("prometheus", "join", named | targets),
         monitoring_step("prometheus", "verify", named),
     ]
+
+
+def _dashboards(cluster: str, monitoring: Monitoring) -> str:
+    url = monitoring.grafana_url
+    return "" if url is None else f"{url.rstrip('/')}/d/{cluster}"
 
 
 def _waste_limits(monitoring: Monitoring) -> WasteLimits | None:

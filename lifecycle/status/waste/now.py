@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from ....inventory.dashboards import dashboard_link
 from .prometheus import Asking, Sample, instant
 
 _BY_JOB = "hpc_job, account, user, qos, partition, job_name"
@@ -67,6 +68,8 @@ class JobUse(msgspec.Struct, frozen=True, kw_only=True):
     usd_per_hour: float | None
     """Of its measured GPUs whose price is known; None: of none it is."""
     wasted_usd_per_hour: float | None
+    link: str = ""
+    """Its dashboard in a Grafana; "": the spec names none."""
 
 
 class NodeUse(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,6 +87,8 @@ class NodeUse(msgspec.Struct, frozen=True, kw_only=True):
     usd_per_hour: float | None
     unused_usd_per_hour: float | None
     """Price of what no job holds."""
+    link: str = ""
+    """Its dashboard, likewise."""
 
 
 class Now(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,21 +112,31 @@ class Now(msgspec.Struct, frozen=True, kw_only=True):
     unpriced_pools: tuple[str, ...]
     problems: tuple[str, ...]
     """What the figures lack."""
+    link: str = ""
+    """The cluster's dashboard, likewise."""
 
 
-def read_now(cluster: str, ask: Asking, at: float) -> Now:
+def read_now(cluster: str, ask: Asking, at: float, grafana: str | None = None) -> Now:
     """Query everything that `top` shows.
 
     Args:
         cluster: its name.
         ask: how to query its Prometheus.
         at: Unix time in s.
+        grafana: address of a Grafana that has its dashboards; None: no links.
 
     Raises:
         LifecycleError: it doesn't answer (GC1198).
     """
+
+    def link(board: str, of: str = "") -> str:
+        return dashboard_link(grafana, cluster, board, of)
+
     found = instant(ask, _QUERIES, at)
     jobs, nodes = _jobs(found, at), _nodes(found)
+    if grafana is not None:
+        jobs = tuple(msgspec.structs.replace(j, link=link("job", j.job)) for j in jobs)
+        nodes = tuple(msgspec.structs.replace(n, link=link("node", n.name)) for n in nodes)
     unused: defaultdict[str, float] = defaultdict(float)
     for each in found["unused"]:
         unused[each.label("state")] += each.value
@@ -137,6 +152,7 @@ def read_now(cluster: str, ask: Asking, at: float) -> Now:
         unused_usd_per_hour=dict(unused),
         unpriced_pools=tuple(sorted({n.pool for n in nodes if n.usd_per_hour is None and n.state})),
         problems=tuple(_problems(found, jobs)),
+        link=link("cluster"),
     )
 
 

@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from ....inventory.dashboards import dashboard_link
 from ....inventory.waste import INTERVAL_S
 from .goodput import Ended
 from .prometheus import Asking, Sample, instant, over_time
@@ -102,6 +103,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     slices: tuple[Slice, ...]
     notes: tuple[str, ...]
     """What the figures lack."""
+    link: str = ""
+    """The dashboard of accounts in a Grafana, at this time; "": the spec names none."""
     format: str = FORMAT
 
 
@@ -113,6 +116,7 @@ def read_report(
     until: float,
     goodput: Mapping[str, Ended] | None = None,
     bounds: Iterable[str] = (),
+    grafana: str | None = None,
 ) -> Report:
     """Query everything that a report shows.
 
@@ -123,6 +127,7 @@ def read_report(
         until: where it ends.
         goodput: account -> GPU hours of jobs by how they ended; None: it isn't known.
         bounds: pools whose nodes cost at most what is reckoned with.
+        grafana: address of a Grafana that has its dashboards; None: no link.
 
     Raises:
         LifecycleError: Prometheus doesn't answer (GC1198).
@@ -146,6 +151,7 @@ def read_report(
         slice_s=slice_s,
         slices=_slices(ask, since, until, slice_s),
         notes=tuple(_notes(found, accounts, pools, goodput, bounds)),
+        link=dashboard_link(grafana, cluster, "money", span=(since, until)),
     )
 
 

@@ -19,12 +19,14 @@ _NO_PACKAGES = {"el-9": "EL 9"}
 def metrics_missing(context: CheckContext) -> Iterator[Finding]:
     """`retention` is how long Prometheus keeps what it collects, `pool` where it runs.
 
-    `alerts` says who is sent what its rules find. So all three need `prometheus: true`.
+    `alerts` says who is sent what its rules find, and a Grafana draws what it keeps. So all of them
+    need `prometheus: true`.
     """
     monitoring = context.monitoring
     if monitoring is None or monitoring.prometheus:
         return
     asked = {
+        "grafana_url": monitoring.grafana_url,
         "retention": monitoring.retention,
         "pool": monitoring.pool,
         "alerts": monitoring.alerts,

@@ -217,8 +217,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def test_top_has_jobs_by_waste_and_lists_what_isnt_measured(server: Server) -> None:
-    now = read_now("lab", server.client(), server.end)
+    now = read_now("lab", server.client(), server.end, "https://g.example.edu")
 
+    assert now.jobs[0].link == "https://g.example.edu/d/lab-job?var-job=8"
+    assert [node.link.rpartition("=")[2] for node in now.nodes] == ["gpu001", "login"]
     assert [job.job for job in now.jobs] == ["8", "7", "9"]
     eight, seven, nine = now.jobs
     assert (eight.wasted_usd_per_hour, eight.idle_gpus, eight.untouched_gpus) == (20, 8, 8)

@@ -146,6 +146,15 @@ def test_top_is_a_line_for_each_job_and_what_isnt_known_is_a_question_mark() -> 
     assert "* some of its GPUs aren't measured" in lines
 
 
+def test_a_link_of_an_exported_report_is_one_of_the_web_alone() -> None:
+    linked = msgspec.structs.replace(report(), link="https://g.example.edu/d/lab-money?from=1&to=2")
+    hostile = msgspec.structs.replace(report(), link="javascript:alert(1)")
+
+    assert 'href="https://g.example.edu/d/lab-money?from=1&amp;to=2"' in report_html(linked)
+    assert "dashboards: https://g.example.edu" in report_text(linked, PIPE)
+    assert "javascript" not in report_html(hostile)
+
+
 def test_top_keeps_to_the_screen_and_counts_what_it_leaves_out() -> None:
     many = now(*(job(str(number)) for number in range(100)))
     text = top_text(many, SCREEN, height=24)
