@@ -39,7 +39,7 @@ _BOARD = (
 """Which dashboard an alert links to, by its labels: a template of Prometheus'."""
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _METRIC = re.compile(
-    r"(?<!:)\b(?:up|(?:node|slurm|gcluster|prometheus|alertmanager)_[a-z0-9_]+|DCGM_[A-Z0-9_]+)\b(?!\()"
+    r"(?<!:)\b(?:up|(?:node|probe|slurm|gcluster|prometheus|alertmanager)_[a-z0-9_]+|DCGM_[A-Z0-9_]+)\b(?!\()"
 )
 
 
@@ -99,6 +99,7 @@ class _Rules(SpecModel, frozen=True):
 
 class _Metrics(SpecModel, frozen=True, kw_only=True):
     prometheus: tuple[str, ...]
+    probe: tuple[str, ...]
     alertmanager: tuple[str, ...]
     node: tuple[str, ...]
     hardware: tuple[str, ...]

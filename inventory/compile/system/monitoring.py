@@ -19,6 +19,7 @@ from ..network.rdma import rdma_kind
 from ..node import NodeFacts
 from ..roles import role_compiler
 from ..slurm.accounting import accounting_hosts
+from ..slurm.scheduling import has_rest_api
 from ..steps import Json, Step
 from .gpu_metrics import GPU_EXPORTER_PORT, gpu_exporter
 from .watched import monitoring_host, monitoring_of, monitoring_step
@@ -40,6 +41,8 @@ PASSWORD_SECRET = "monitoring-password"  # noqa: S105  # the secret's name
 ALERTS_PREFIX = "alerts-"
 """Secrets of who is sent alerts: "alerts-mail" is the mail server's password."""
 _DAY_S = 86_400
+_REST_PORT = 6820
+"""slurmrestd's (role slurm)."""
 
 
 @role_compiler("node_exporter", removed=True, after=("hardening", "node_health"))
@@ -210,6 +213,7 @@ def prometheus_steps(node: NodeFacts) -> list[Step]:
     gpus = [name for name, each in node.cluster.nodes.items() if gpu_exporter(each) is not None]
     targets: dict[str, Json] = {
         "prometheus_targets": _targets(pools.values(), EXPORTER_PORT),
+        "prometheus_probe_targets": _probes(node, host),
         "prometheus_gpu_targets": _targets([pools[name] for name in gpus], GPU_EXPORTER_PORT),
     }
     return [
@@ -254,6 +258,27 @@ def _targets(pools: Iterable[tuple[Host, ...]], port: int) -> list[Json]:
         for host in hosts
         if host.is_real and host.address not in {"", AFTER_APPLY}
     ]
+
+
+def _probes(node: NodeFacts, host: Host) -> list[Json]:
+    """Return what people use: SSH of login nodes, or of controllers where there are none, and
+    Slurm's REST API, which listens on the controllers' loopback addresses alone.
+    """
+    hosts = [each for pool in node.cluster.by_pool.values() for each in pool]
+    doors = [each for each in hosts if each.role == "login"] or node.cluster.controllers
+    found: list[Json] = [
+        {
+            "targets": [f"{_bracketed(each.address)}:{each.ssh.port}"],
+            "labels": {"probe": "ssh", "instance": each.name, "pool": each.pool, "site": each.site},
+        }
+        for each in doors
+        if each.is_real and each.address not in {"", AFTER_APPLY}
+    ]
+    if has_rest_api(node.spec) and host in node.cluster.controllers:
+        labels: dict[str, Json] = {"instance": host.name, "pool": host.pool, "site": host.site}
+        url = f"http://127.0.0.1:{_REST_PORT}/slurm/"
+        found.append({"targets": [url], "labels": {"probe": "api", **labels}})
+    return found
 
 
 def _bracketed(address: str) -> str:

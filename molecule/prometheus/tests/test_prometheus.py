@@ -76,6 +76,11 @@ def test_every_node_that_is_listed_is_scraped_and_so_are_the_servers(head: Host)
     assert "127.0.0.1:9093" in printed
 
 
+def test_a_probe_succeeds_where_sshd_answers_and_fails_at_closed_ports(head: Host) -> None:
+    """Nothing of Slurm runs here: its API doesn't answer."""
+    awaited(head, "probe_success", {"node01": 1, "closed": 0, "head01": 0})
+
+
 def test_who_has_no_password_or_another_one_gets_nothing(head: Host) -> None:
     for path in ("/", "/api/v1/query?query=up", "/metrics", "/federate", "/debug/pprof/"):
         assert call_api(head, path, word="") == (1, "status 401\n")
