@@ -261,8 +261,9 @@ def _targets(pools: Iterable[tuple[Host, ...]], port: int) -> list[Json]:
 
 
 def _probes(node: NodeFacts, host: Host) -> list[Json]:
-    """Return what people use: SSH of login nodes, or of controllers where there are none, and
-    Slurm's REST API, which listens on the controllers' loopback addresses alone.
+    """Return what people use: SSH of login nodes, else of controllers, and Slurm's REST API.
+
+    The API listens on the controllers' loopback addresses alone.
     """
     hosts = [each for pool in node.cluster.by_pool.values() for each in pool]
     doors = [each for each in hosts if each.role == "login"] or node.cluster.controllers
