@@ -97,6 +97,24 @@ def test_jobs_of_squeue_are_counted_by_account_user_qos_and_partition(metrics: M
         assert f"{line}\n" in text
 
 
+def test_an_elastic_node_has_an_address_while_it_runs(metrics: ModuleType) -> None:
+    node = recorded("scontrol", "scontrol show nodes --json")["nodes"][0]
+
+    def addresses(**of: Any) -> str:
+        page = metrics.Page()
+        metrics.of_nodes(page, [node | of])
+        return "\n".join(line for line in page.text().splitlines() if "node_address{" in line)
+
+    runs = {"state": ["IDLE", "CLOUD"], "address": "10.0.3.7"}
+    assert addresses(**runs) == (
+        f'gcluster_slurm_node_address{{node="{node["name"]}",address="10.0.3.7"}} 1'
+    )
+    for gone in ("POWERED_DOWN", "POWERING_DOWN", "POWERING_UP"):
+        assert addresses(**runs | {"state": ["IDLE", "CLOUD", gone]}) == ""
+    assert addresses(state=["IDLE"], address="10.0.3.7") == ""  # always there: in the list
+    assert addresses(state=["IDLE", "CLOUD"], address=node["name"]) == ""
+
+
 def test_every_figure_of_slurm_that_rules_use_is_written(metrics: ModuleType) -> None:
     node = recorded("scontrol", "scontrol show nodes --json")["nodes"][0]
     page = metrics.Page()

@@ -8,12 +8,12 @@ the vault (`lifecycle/secrets/certificates.py`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
-from ....schemas.spec import Budget, ClusterSpec
+from ....schemas.spec import Budget, ClusterSpec, SlurmScheduler
 from ....schemas.spec.cluster import Alerts, Monitoring
 from ...alerts import Condition, WasteLimits, inhibitions, rule_file
-from ...hosts import AFTER_APPLY, Host
+from ...hosts import AFTER_APPLY, Host, elastic_nodes
 from ...waste import node_prices, waste_group
 from ..network.rdma import rdma_kind
 from ..node import NodeFacts
@@ -214,6 +214,7 @@ def prometheus_steps(node: NodeFacts) -> list[Step]:
     targets: dict[str, Json] = {
         "prometheus_targets": _targets(pools.values(), EXPORTER_PORT),
         "prometheus_probe_targets": _probes(node, host),
+        "prometheus_elastic": _elastic(node, frozenset(gpus)),
         "prometheus_gpu_targets": _targets([pools[name] for name in gpus], GPU_EXPORTER_PORT),
     }
     return [
@@ -257,6 +258,22 @@ def _targets(pools: Iterable[tuple[Host, ...]], port: int) -> list[Json]:
         for hosts in pools
         for host in hosts
         if host.is_real and host.address not in {"", AFTER_APPLY}
+    ]
+
+
+def _elastic(node: NodeFacts, with_gpus: Collection[str]) -> list[Json]:
+    """Return the pools whose nodes Slurm makes for jobs, with the names that they may have."""
+    if not isinstance(node.spec.scheduler, SlurmScheduler):
+        return []
+    return [
+        {
+            "pool": pool,
+            "site": node.spec.pools[pool].site,
+            "nodes": list(names),
+            "ports": {"node": EXPORTER_PORT}
+            | ({"gpu": GPU_EXPORTER_PORT} if pool in with_gpus else {}),
+        }
+        for pool, names in elastic_nodes(node.spec).items()
     ]
 
 

@@ -114,29 +114,6 @@ def exporter_has_no_package(context: CheckContext) -> Iterator[Finding]:
             return
 
 
-@check("GC578", summary="Nodes that come and go aren't watched.")
-def elastic_nodes_not_watched(context: CheckContext) -> Iterator[Finding]:
-    """What Prometheus scrapes is a list of the nodes that are always there.
-
-    Nodes that Slurm has made for jobs, and that are given back when they idle, are not in it: they
-    have their exporter, which isn't scraped. Only a warning.
-    """
-    monitoring = context.monitoring
-    if monitoring is None or not monitoring.prometheus or context.slurm is None:
-        return
-    for name, pool in context.pools.items():
-        least, most = pool.least, pool.most
-        if pool.is_compute and least is not None and most is not None and most > least:
-            yield Finding(
-                summary=f'{most - least:,} nodes of pool "{name}" come and go: their metrics are '
-                "not collected",
-                path=_PROMETHEUS,
-                severity=Severity.WARNING,
-                hint="nothing to do, unless their metrics matter: then make count a number",
-                relies_on=(_PROMETHEUS, ("pools", name, "count"), ("pools", name, "role")),
-            )
-
-
 @check("GC579", summary="A mail server that alerts can't log in to, or not safely.")
 def mail_login(context: CheckContext) -> Iterator[Finding]:
     """`user` and `password` of a mail server belong together, and go over TLS alone.

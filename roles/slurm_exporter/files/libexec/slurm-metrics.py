@@ -75,6 +75,8 @@ OUT_OF_SERVICE = {
     "REBOOT_REQUESTED",
 }
 """States of a node that a user, or Slurm itself, has taken out of service on purpose."""
+ABSENT = {"POWERED_DOWN", "POWERING_DOWN", "POWERING_UP", "POWER_DOWN", "POWER_UP"}
+"""States of an elastic node that isn't there, or not yet."""
 BASE_STATES = {
     "ALLOCATED": "alloc",
     "DOWN": "down",
@@ -257,12 +259,19 @@ def of_nodes(page: Page, nodes: Iterable[Mapping[str, Any]]) -> None:
         page.values["gcluster_slurm_node_drained"][(("node", name),)] = drained
         if reason := str(node.get("reason") or ""):
             page.values["gcluster_slurm_node_reason"][("node", name), ("reason", reason)] = 1
+        of_elastic(page, name, str(node.get("address") or ""), states)
         if states & {"DOWN", "NOT_RESPONDING", "FAIL", "INVALID_REG"}:
             page.values["gcluster_slurm_node_down"][(("node", name),)] = 1
         if "RESERVED" in states and not busy:
             page.values["gcluster_slurm_node_unclaimed"][(("node", name),)] = 1
         if "COMPLETING" in states:
             page.values["gcluster_slurm_node_completing"][(("node", name),)] = 1
+
+
+def of_elastic(page: Page, name: str, address: str, states: set[str]) -> None:
+    """Add where an elastic node that runs is reached; until it has run, that is its name."""
+    if "CLOUD" in states and not states & ABSENT and address not in {"", name}:
+        page.values["gcluster_slurm_node_address"][("node", name), ("address", address)] = 1
 
 
 def of_scheduler(page: Page, statistics: Mapping[str, Any]) -> None:

@@ -1,0 +1,75 @@
+"""Nodes that come and go with jobs are scraped while Slurm says that they run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from .programs import load_program
+
+ROOT = Path(__file__).parents[2]
+POOLS = [
+    {"pool": "gpu", "site": "aws", "nodes": ["gpu001", "gpu002"], "ports": {"node": 1, "gpu": 2}},
+    {"pool": "cpu", "site": "aws", "nodes": ["cpu001"], "ports": {"node": 1}},
+]
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    found = load_program(ROOT / "roles/prometheus/files/libexec/elastic-targets.py", "elastic")
+    monkeypatch.setattr(found, "FOLDER", tmp_path)
+    (tmp_path / "targets").mkdir()
+    (tmp_path / "elastic.json").write_text(json.dumps({"port": 9090, "pools": POOLS}))
+    return found
+
+
+def run(
+    program: ModuleType, patch: pytest.MonkeyPatch, running: dict[str, str], *, up: int = 1
+) -> dict[str, list[Any]]:
+    """Run it on what Prometheus answers; return the targets of each file."""
+    samples = [
+        {"metric": {"__name__": "gcluster_slurm_up", "instance": "head"}, "value": [0, str(up)]},
+        *(
+            {
+                "metric": {"__name__": "gcluster_slurm_node_address", "node": n, "address": a},
+                "value": [0, "1"],
+            }
+            for n, a in running.items()
+        ),
+    ]
+    patch.setattr(program, "queried", lambda *_: samples)
+    assert program.main() == 0
+    return {
+        path.name: [(one["targets"], one["labels"]["instance"]) for one in json.loads(text)]
+        for path in sorted((program.FOLDER / "targets").iterdir())
+        if (text := path.read_text())
+    }
+
+
+def test_who_runs_is_scraped_and_who_has_gone_is_not(
+    program: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = run(
+        program, monkeypatch, {"gpu002": "10.0.0.2", "cpu001": "fd00::1", "other": "1.1.1.1"}
+    )
+    assert both == {
+        "elastic-gpus.json": [(["10.0.0.2:2"], "gpu002")],
+        "elastic-nodes.json": [(["10.0.0.2:1"], "gpu002"), (["[fd00::1]:1"], "cpu001")],
+    }
+
+    assert run(program, monkeypatch, {}) == {"elastic-gpus.json": [], "elastic-nodes.json": []}
+
+
+def test_where_no_slurmctld_answers_the_list_stays(
+    program: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = run(program, monkeypatch, {"gpu001": "10.0.0.1"})
+
+    assert run(program, monkeypatch, {}, up=0) == before
+    monkeypatch.setattr(program, "queried", lambda *_: [])
+    assert program.main() == 0
+    assert "10.0.0.1:1" in (program.FOLDER / "targets/elastic-nodes.json").read_text()
