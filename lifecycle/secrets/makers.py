@@ -24,6 +24,7 @@ from ...inventory.compile.system.monitoring import (
     EXPORTER_NAME,
     EXPORTER_SECRET,
     PASSWORD_SECRET,
+    REMOTE_SECRET,
     SERVER_NAME,
     SERVER_SECRET,
 )
@@ -91,10 +92,15 @@ def provided_secrets(spec: ClusterSpec) -> dict[str, str]:
 
 
 def _alert_secrets(spec: ClusterSpec) -> dict[str, str]:
-    """Return what Alertmanager needs to reach the receivers of alerts."""
-    alerts = spec.monitoring.alerts if spec.monitoring is not None else None
+    """Return what reaches the receivers of alerts, and of all metrics."""
+    monitoring = spec.monitoring
+    alerts = monitoring.alerts if monitoring is not None else None
     references = {} if alerts is None else alerts.references
-    return {f"{ALERTS_PREFIX}{name}": reference for name, reference in references.items()}
+    found = {f"{ALERTS_PREFIX}{name}": reference for name, reference in references.items()}
+    remote = monitoring.remote_write if monitoring is not None else None
+    if remote is not None and remote.password is not None:
+        found[REMOTE_SECRET] = remote.password
+    return found
 
 
 def _registry_passwords(spec: ClusterSpec) -> dict[str, str]:

@@ -156,6 +156,27 @@ class Alerts(SpecModel, frozen=True):
         return {name: reference for name, reference in found.items() if reference is not None}
 
 
+class RemoteWrite(SpecModel, frozen=True):
+    """Where Prometheus sends all that it collects: one place for many clusters, or for longer."""
+
+    UPDATES: ClassVar = updates(in_place="url user password ca")
+
+    url: Annotated[
+        str,
+        Meta(
+            pattern=r"^https://[^\s@{}\"']+$(?!\n)",
+            examples=["https://metrics.example.edu/api/v1/write"],
+        ),
+    ]
+    """What takes Prometheus' remote write, over TLS."""
+    user: Annotated[str, Meta(pattern=r"^[^\r\n{}:]+$(?!\n)", examples=["gpu-lab"])] | None = None
+    """User of the login; default: none, or the password is a bearer token."""
+    password: Secret | None = None
+    """By reference: the user's password, without `user` a bearer token."""
+    ca: Annotated[str, Meta(pattern=r"^\s*-----BEGIN CERTIFICATE-----")] | None = None
+    """CA certificates (PEM) that vouch for the server; default: those of the distribution."""
+
+
 class WasteAlert(SpecModel, frozen=True):
     """When a job's use of its GPUs is an alert (GpusWasted), sent as `alerts` says."""
 
@@ -196,7 +217,7 @@ class Monitoring(SpecModel, frozen=True):
     """Metrics of a Slurm cluster's nodes, and what shows them."""
 
     UPDATES: ClassVar = updates(
-        in_place="prometheus alerts grafana grafana_url pool retention waste_alert"
+        in_place="prometheus alerts grafana grafana_url pool remote_write retention waste_alert"
     )
 
     prometheus: bool = False
@@ -233,6 +254,8 @@ class Monitoring(SpecModel, frozen=True):
     `report` link to them; default: none."""
     pool: PoolName | None = None
     """Pool whose first host runs Prometheus and Alertmanager; default: the controller's."""
+    remote_write: RemoteWrite | None = None
+    """Where metrics are sent as well, each with the label cluster; default: nowhere."""
     retention: Annotated[Duration | None, Meta(examples=["30d"])] = None
     """How long metrics are kept; default: 15d."""
     waste_alert: WasteAlert | None = None

@@ -40,6 +40,8 @@ PASSWORD_SECRET = "monitoring-password"  # noqa: S105  # the secret's name
 """Password of the user gcluster of Prometheus and Alertmanager."""
 ALERTS_PREFIX = "alerts-"
 """Secrets of who is sent alerts: "alerts-mail" is the mail server's password."""
+REMOTE_SECRET = "monitoring-remote-write"  # noqa: S105  # the secret's name
+"""Password or token of where all metrics are sent."""
 _DAY_S = 86_400
 _REST_PORT = 6820
 """slurmrestd's (role slurm)."""
@@ -209,6 +211,16 @@ def prometheus_steps(node: NodeFacts) -> list[Step]:
     }
     if monitoring.retention is not None:
         configure["prometheus_retention"] = _retention(monitoring.retention.value)
+    secrets = _of_server("prometheus")
+    if (remote := monitoring.remote_write) is not None:
+        configure["prometheus_remote_write"] = {
+            "url": remote.url,
+            "user": remote.user or "",
+            "ca": remote.ca or "",
+            "login": remote.password is not None,
+        }
+        if remote.password is not None:
+            secrets["prometheus_remote_secret_file"] = REMOTE_SECRET
     pools = node.cluster.by_pool
     gpus = [name for name, each in node.cluster.nodes.items() if gpu_exporter(each) is not None]
     targets: dict[str, Json] = {
@@ -219,7 +231,7 @@ def prometheus_steps(node: NodeFacts) -> list[Step]:
     }
     return [
         monitoring_step("prometheus", "install", {}),
-        monitoring_step("prometheus", "configure", configure, _of_server("prometheus")),
+        monitoring_step("prometheus", "configure", configure, secrets),
         monitoring_step("prometheus", "join", named | targets),
         monitoring_step("prometheus", "verify", named),
     ]

@@ -30,6 +30,7 @@ def metrics_missing(context: CheckContext) -> Iterator[Finding]:
         "retention": monitoring.retention,
         "pool": monitoring.pool,
         "alerts": monitoring.alerts,
+        "remote_write": monitoring.remote_write,
         "waste_alert": monitoring.waste_alert,
     }
     keys = [key for key, value in asked.items() if value is not None]

@@ -97,6 +97,21 @@ def test_who_is_sent_alerts_is_compiled_and_secrets_are_references_alone() -> No
     assert given == {"alerts-mail": "env:SMTP", "alerts-webhook": "env:PAGER"}
 
 
+def test_where_metrics_are_sent_is_compiled_and_its_password_is_a_reference() -> None:
+    written = (
+        "{prometheus: true, remote_write: {url: 'https://m.example.edu/write', user: lab, "
+        "password: 'env:METRICS'}}"
+    )
+    loaded = load_text(_SPEC.replace("COUNT", "2") + f"monitoring: {written}\n")
+    assert loaded.spec is not None, loaded.diagnostics
+    step = steps(golden.compiled(loaded.spec), "head")["prometheus.configure"]
+
+    remote = {"url": "https://m.example.edu/write", "user": "lab", "ca": "", "login": True}
+    assert step.variables["prometheus_remote_write"] == remote
+    name = step.secrets["prometheus_remote_secret_file"]
+    assert provided_secrets(loaded.spec) == {name: "env:METRICS"}
+
+
 def test_owners_of_jobs_get_the_alert_and_limits_are_in_the_rule() -> None:
     written = (
         "{prometheus: true, alerts: {mail: {to: [ops@example.edu], from: g@example.edu, "
