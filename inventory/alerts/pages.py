@@ -7,6 +7,7 @@ from .rules import AlertRule, alert_rules
 _NEEDS = {
     "infiniband": "clusters with InfiniBand",
     "clock": "nodes with a clock of their own: machines, not containers",
+    "lustre": "nodes that mount Lustre",
     "slurm": "under Slurm",
     "slurmdbd": "clusters that keep accounts",
     "waste_alert": "where the spec has `waste_alert`",

@@ -19,6 +19,7 @@ _DATA = Path(__file__).parent / "data"
 Condition: TypeAlias = Literal[
     "infiniband",
     "clock",
+    "lustre",
     "slurm",
     "slurmdbd",
     "nvidia",
@@ -27,8 +28,8 @@ Condition: TypeAlias = Literal[
     "month_budget",
     "expires",
 ]
-"""What a cluster must have for a rule: ports of InfiniBand, clocks of its own, Slurm, a slurmdbd,
-GPUs of NVIDIA's; in its spec `waste_alert`, a ceiling in `budget` or an end."""
+"""What a cluster must have for a rule: ports of InfiniBand, clocks of its own, Lustre's clients,
+Slurm, a slurmdbd, GPUs of NVIDIA's; in its spec `waste_alert`, a ceiling in `budget` or an end."""
 _INTERVAL = "5s"
 """Between two evaluations: an alert that holds for 30 s fires less than 90 s after its cause."""
 _BOARD = (
@@ -105,6 +106,7 @@ class _Metrics(SpecModel, frozen=True, kw_only=True):
     hardware: tuple[str, ...]
     slurm: tuple[str, ...]
     cluster: tuple[str, ...]
+    lustre: tuple[str, ...]
     dcgm: tuple[str, ...]
 
 

@@ -21,6 +21,7 @@ from ..roles import role_compiler
 from ..slurm.accounting import accounting_hosts
 from ..slurm.scheduling import has_rest_api
 from ..steps import Json, Step
+from ..storage.lustre import lustre_mounts, lustre_served
 from .gpu_metrics import GPU_EXPORTER_PORT, gpu_exporter
 from .watched import monitoring_host, monitoring_of, monitoring_step
 
@@ -55,6 +56,8 @@ def node_exporter_steps(node: NodeFacts) -> list[Step]:
     configure: dict[str, Json] = {"node_exporter_port": EXPORTER_PORT}
     if rdma_kind(node) == "infiniband":
         configure["node_exporter_infiniband"] = True
+    if _mounts_lustre(node):
+        configure["node_exporter_lustre"] = True
     secrets = {
         "node_exporter_authority_file": AUTHORITY_SECRET,
         "node_exporter_certificate_file": EXPORTER_SECRET,
@@ -64,6 +67,10 @@ def node_exporter_steps(node: NodeFacts) -> list[Step]:
         monitoring_step("node_exporter", "configure", configure, secrets),
         monitoring_step("node_exporter", "verify", {}),
     ]
+
+
+def _mounts_lustre(node: NodeFacts) -> bool:
+    return node.is_machine and not lustre_served(node) and bool(lustre_mounts(node))
 
 
 @role_compiler("slurm_exporter", removed=True, after=("node_exporter",))
@@ -91,6 +98,8 @@ def _conditions(node: NodeFacts) -> Iterator[Condition]:
         yield "infiniband"
     if any(each.has_own_clock for each in nodes):
         yield "clock"
+    if any(_mounts_lustre(each) for each in nodes):
+        yield "lustre"
     if node.cluster.controllers:
         yield "slurm"
     if accounting_hosts(node.spec, node.cluster.hosts):
