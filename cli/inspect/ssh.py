@@ -28,6 +28,12 @@ class RestOfLine(TyperCommand):
         return super().parse_args(ctx, args[:at])
 
 
+def rest_of_line(ctx: typer.Context) -> list[str]:
+    """Return the words after `--`."""
+    words: list[str] = ctx.meta[_AFTER]
+    return words
+
+
 def command(
     ctx: typer.Context,
     cluster: Target,
@@ -42,7 +48,7 @@ def command(
 
     gcluster ssh demo · gcluster ssh demo gpu001 · gcluster ssh demo gpu001 -- nvidia-smi
     """
-    remote = [*(words or []), *ctx.meta[_AFTER]]
+    remote = [*(words or []), *rest_of_line(ctx)]
     argv = ssh_argv(open_cluster(cluster, running=True), host, remote)
     sys.stdout.flush()
     sys.stderr.flush()

@@ -349,7 +349,8 @@ class ClusterSpec(SpecModel, frozen=True, kw_only=True):
     checkpointing: Checkpointing | None = None
     """Checkpoints of the largest job."""
     workloads: dict[Name, Workload] = field(default_factory=dict)
-    """What is trained or run: `gcluster compile` writes each as a script for sbatch (Slurm)."""
+    """What is trained or run: `gcluster run` submits one, `gcluster compile` writes each as a
+    script for sbatch (Slurm)."""
     hardening: Hardening | None = None
     """What is closed on the nodes; default: nothing."""
     hooks: dict[Name, ClusterHook] = field(default_factory=dict)

@@ -1,0 +1,43 @@
+"""`gcluster logs`: what a job has printed, from the node that writes it."""
+
+from typing import Annotated
+
+import typer
+
+from ...lifecycle.cluster.cluster import open_cluster
+from ...lifecycle.cluster.hosts import existing_hosts
+from ...lifecycle.cluster.outcome import Exit
+from ...lifecycle.nodes.ssh import SshSession
+from ...lifecycle.operations.selection import controller_of
+from ...lifecycle.workloads.follow import JobLog, follow
+from ...lifecycle.workloads.jobs import JobQueue
+from ..console import say
+from ..options import Target
+from ..render.operate.jobs import printed, state_line
+
+
+def command(
+    cluster: Target,
+    job: Annotated[str, typer.Argument(metavar="JOB", help="Id of the job.")],
+    following: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on until it ends.", show_default=False)
+    ] = False,
+) -> Exit:
+    """Show what a job has printed, and follow it with -f.
+
+    gcluster logs lab 17 · gcluster logs lab 17 -f
+    """
+    opened = open_cluster(cluster, running=True)
+    with SshSession(opened.workdir) as session:
+        hosts = existing_hosts(opened)
+        queue, log = JobQueue(session, controller_of(hosts, session)), JobLog(session, hosts)
+        if following:
+            follow(queue, log, job, changed=lambda state: say(state_line(state)), printed=printed)
+            return Exit.OK
+        state = queue.state(job)
+        text = log.more(state)
+        if text:
+            printed(text)
+        else:
+            say(state_line(state))
+    return Exit.OK

@@ -1,0 +1,144 @@
+"""`gcluster run`: a workload of the spec, or a command, as a job that is followed to its end."""
+
+from typing import Annotated
+
+import typer
+
+from ...inventory.workloads import batch_script
+from ...lifecycle.cluster.cluster import Cluster, open_cluster
+from ...lifecycle.cluster.hosts import existing_hosts
+from ...lifecycle.cluster.outcome import Exit, failure
+from ...lifecycle.nodes.ssh import SshSession
+from ...lifecycle.operations.selection import controller_of
+from ...lifecycle.workloads.follow import JobLog, follow
+from ...lifecycle.workloads.jobs import JobQueue
+from ...schemas.diagnostics import listing
+from ...schemas.spec import CommandWorkload, SlurmScheduler, Workload
+from ...schemas.spec.units import Duration
+from ..app import single
+from ..console import emit, say
+from ..inspect.ssh import RestOfLine, rest_of_line
+from ..options import Target
+from ..render.operate.jobs import printed, state_line
+
+
+class CommandAfterDashes(RestOfLine):
+    """As `gcluster ssh`; options may come anywhere before the dashes."""
+
+    allow_interspersed_args = True
+
+
+def command(  # noqa: PLR0917  # typer passes them by name
+    ctx: typer.Context,
+    cluster: Target,
+    workload: Annotated[
+        str | None, typer.Argument(metavar="[WORKLOAD]", help="Name of a workload of the spec.")
+    ] = None,
+    nodes: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Nodes of a command [default: 1].")
+    ] = None,
+    gpus: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="GPUs of a command, instead of nodes.")
+    ] = None,
+    partition: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Partition of a command.")
+    ] = None,
+    time: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Longest run time of a command: 2h.")
+    ] = None,
+    user: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Who it runs as [default: who gcluster logs in as]."),
+    ] = None,
+    detach: Annotated[
+        bool, typer.Option("--detach", help="Submit it and return.", show_default=False)
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the script, and submit nothing.")
+    ] = False,
+) -> Exit:
+    """Submit a workload or a command to Slurm, and follow it.
+
+    gcluster run lab.yaml llama --user ada · gcluster run lab --nodes 4 -- python train.py
+
+    Ctrl-C ends the following; the job goes on.
+    """
+    words = rest_of_line(ctx)
+    opened = open_cluster(cluster)  # of a path, what the file says now: its workloads
+    chosen: Workload
+    if words:
+        if workload is not None:
+            raise _usage("a workload has its own command: leave out one of the two")
+        name = words[0].rpartition("/")[2] or "command"
+        chosen = _command(words, nodes, gpus, partition, time)
+    else:
+        if (nodes, gpus, partition, time) != (None, None, None, None):
+            raise _usage("--nodes, --gpus, --partition and --time are for a command after --")
+        name, chosen = _named(opened, workload)
+    if not isinstance(opened.spec.scheduler, SlurmScheduler):
+        raise failure(
+            "GC1201", f"{opened.spec.name} has no Slurm, which runs workloads", exit_code=Exit.SPEC
+        )
+    script = batch_script(opened.spec, opened.catalog, name, chosen)
+    if dry_run:
+        emit(script.rstrip("\n"))
+        return Exit.OK
+    return _run(opened, script, user, cluster, detach=detach)
+
+
+def _run(opened: Cluster, script: str, user: str | None, target: str, *, detach: bool) -> Exit:
+    with SshSession(opened.workdir) as session:
+        hosts = existing_hosts(opened)
+        queue = JobQueue(session, controller_of(hosts, session))
+        job = queue.submit(script, user)
+        say(f"job {job} is queued   gcluster logs {target} {job} · gcluster cancel {target} {job}")
+        if detach:
+            return Exit.OK
+        log = JobLog(session, hosts)
+        last = follow(
+            queue, log, job, changed=lambda state: say(state_line(state)), printed=printed
+        )
+    return Exit.OK if last.has_succeeded else Exit.FAILED
+
+
+def _named(opened: Cluster, word: str | None) -> tuple[str, Workload]:
+    known = opened.spec.workloads
+    if word is None and len(known) == 1:
+        return next(iter(known.items()))
+    if word is None or word not in known:
+        what = "no workload is named" if word is None else f'no workload "{word}"'
+        raise failure(
+            "GC1211",
+            f"{what} in the spec of {opened.spec.name}",
+            hint=f"workloads: {listing(known)}"
+            if known
+            else "write one under workloads, or a "
+            "command: gcluster run CLUSTER --nodes 2 -- COMMAND",
+            exit_code=Exit.USAGE,
+        )
+    return word, known[word]
+
+
+def _command(
+    words: list[str], nodes: int | None, gpus: int | None, partition: str | None, time: str | None
+) -> CommandWorkload:
+    if nodes is not None and gpus is not None:
+        raise _usage("--nodes and --gpus: keep one of the two")
+    try:
+        limit = None if time is None else Duration.parse(time)
+    except ValueError as error:
+        raise _usage(f"--time {time}: {error}") from error
+    return CommandWorkload(
+        command=words,
+        nodes=nodes if nodes is not None or gpus is not None else 1,
+        gpus=gpus,
+        partition=partition,
+        time=limit,
+    )
+
+
+def _usage(text: str) -> Exception:
+    return failure("GC1216", text, exit_code=Exit.USAGE)
+
+
+app = single("run", command, cls=CommandAfterDashes)
