@@ -44,7 +44,8 @@ def command(  # noqa: PLR0917  # typer passes them by name
         str | None, typer.Option(metavar="NAME", help="Partition of a command.")
     ] = None,
     time: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Longest run time of a command: 2h.")
+        str | None,
+        typer.Option("--time", metavar="LIMIT", help="Longest run time of a command: 2h."),
     ] = None,
     user: Annotated[
         str | None,

@@ -8,7 +8,7 @@ from ..model import AccountName, ImageReference, Name, PoolName, SpecModel, upda
 from ..units import ByteSize, Duration, Interval
 
 NodePath: TypeAlias = Annotated[
-    str, Meta(pattern=r"^[A-Za-z0-9_./@%+=,-]+$(?!\n)", examples=["/home/ada/llm/train.py"])
+    str, Meta(pattern=r"^[A-Za-z0-9_./@%+=,-]+$(?!\n)", examples=["/scratch/llm/train.py"])
 ]
 """A path on the nodes, without blanks and what a shell takes for its own; a relative one starts in
 `chdir`."""

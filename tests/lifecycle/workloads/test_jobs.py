@@ -74,7 +74,7 @@ def test_no_job_is_queued_as_root_unless_root_is_named(shell: LocalShell) -> Non
     assert JobQueue(shell, root).submit("#!/bin/sh\n", "root") == "18"
 
 
-def test_what_sbatch_refuses_is_said_in_its_words(shell: LocalShell) -> None:
+def test_a_refusal_of_sbatch_is_shown_in_its_words(shell: LocalShell) -> None:
     words = (
         "sbatch: error: Batch job submission failed: Requested node configuration is not available"
     )
@@ -100,7 +100,7 @@ def test_the_queue_is_read_line_by_line(shell: LocalShell) -> None:
 
 
 @pytest.mark.parametrize("job", ["99", "x; reboot", "-1", ""])
-def test_a_job_that_slurm_does_not_know_is_said(shell: LocalShell, job: str) -> None:
+def test_a_job_that_slurm_does_not_know_is_refused(shell: LocalShell, job: str) -> None:
     refused = "slurm_load_jobs error: Invalid job id specified"
     shell.has("scontrol", f'[ "$*" = "show job 99" ] && echo "{refused}" >&2; exit 1')
     with pytest.raises(LifecycleError) as error:
