@@ -9,7 +9,7 @@ from ...lifecycle.cluster.hosts import existing_hosts
 from ...lifecycle.cluster.outcome import Exit
 from ...lifecycle.nodes.ssh import SshSession
 from ...lifecycle.operations.selection import controller_of
-from ...lifecycle.workloads.jobs import JobQueue
+from ...lifecycle.scheduler.workloads.jobs import JobQueue
 from ..console import say
 from ..options import Target
 

@@ -10,8 +10,8 @@ from ...lifecycle.cluster.hosts import existing_hosts
 from ...lifecycle.cluster.outcome import Exit, failure
 from ...lifecycle.nodes.ssh import SshSession
 from ...lifecycle.operations.selection import controller_of
-from ...lifecycle.workloads.follow import JobLog, follow
-from ...lifecycle.workloads.jobs import JobQueue
+from ...lifecycle.scheduler.workloads.follow import JobLog, follow
+from ...lifecycle.scheduler.workloads.jobs import JobQueue
 from ...schemas.diagnostics import listing
 from ...schemas.spec import CommandWorkload, SlurmScheduler, Workload
 from ...schemas.spec.units import Duration

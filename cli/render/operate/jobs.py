@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ....lifecycle.workloads.jobs import Job, JobState
+from ....lifecycle.scheduler.workloads.jobs import Job, JobState
 from ...console import emit
 
 

@@ -7,9 +7,9 @@ import codecs
 import time
 from collections.abc import Callable
 
-from ...inventory.hosts import ClusterInventory, Host
-from ..nodes.ssh import SshSession, Unreachable
-from ..nodes.ssh.arguments import as_root
+from ....inventory.hosts import ClusterInventory, Host
+from ...nodes.ssh import SshSession, Unreachable
+from ...nodes.ssh.arguments import as_root
 from .jobs import JobQueue, JobState
 
 POLL_S = 2.0

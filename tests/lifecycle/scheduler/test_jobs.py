@@ -10,8 +10,8 @@ from tests.lifecycle.controller import HEAD, LocalShell
 
 from gcluster.inventory.hosts import ClusterInventory, Host
 from gcluster.lifecycle.cluster.outcome import LifecycleError
-from gcluster.lifecycle.workloads.follow import JobLog, follow
-from gcluster.lifecycle.workloads.jobs import Job, JobQueue, JobState
+from gcluster.lifecycle.scheduler.workloads.follow import JobLog, follow
+from gcluster.lifecycle.scheduler.workloads.jobs import Job, JobQueue, JobState
 
 SHOW = """\
 cat <<'END'

@@ -7,11 +7,11 @@ import shlex
 
 import msgspec
 
-from ...inventory.hosts import Host
-from ..cluster.outcome import Exit, LifecycleError, failure
-from ..nodes.ssh import SshSession, Unreachable
-from ..nodes.ssh.arguments import as_root
-from ..status.slurm import last_error_line
+from ....inventory.hosts import Host
+from ...cluster.outcome import Exit, LifecycleError, failure
+from ...nodes.ssh import SshSession, Unreachable
+from ...nodes.ssh.arguments import as_root
+from ...status.slurm import last_error_line
 
 _LIMIT_S = 30
 _COLUMNS = ("id", "name", "user", "state", "elapsed", "nodes", "reason", "partition")
