@@ -112,7 +112,7 @@ class JobQueue:
         text = self._ask(f"squeue --noheader --states=all --sort=i --format={shlex.quote(_FORMAT)}")
         rows = (line.split("|", len(_COLUMNS) - 1) for line in text.splitlines())
         found = (dict(zip(_COLUMNS, row, strict=True)) for row in rows if len(row) == len(_COLUMNS))
-        return tuple(msgspec.convert(row, Job) for row in found)
+        return tuple(Job(**row) for row in found)
 
     def state(self, job: str) -> JobState:
         """Return the state of one job.
