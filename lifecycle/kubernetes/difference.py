@@ -112,7 +112,7 @@ def difference(wanted: DesiredObjects, live: Live, hosts: Collection[str]) -> Di
             name: marks
             for name, answer in wanted.nodes.items()
             if (node := live.nodes.get(name)) is not None
-            and (marks := _marks(answer, node)) is not None
+            and (marks := marks_of(answer, node)) is not None
         },
         forgotten=tuple(
             sorted(n for n, node in live.nodes.items() if n not in hosts and is_ours(node))
@@ -132,8 +132,13 @@ def _is_namespace(key: ObjectKey, names: Collection[str]) -> bool:
     return key.kind == "Namespace" and key.name in names
 
 
-def _marks(marks: Mapping[str, Any], node: LiveNode) -> Marks | None:
-    """Return what is to change of a node's labels and taints, as far as they are gcluster's."""
+def marks_of(marks: Mapping[str, Any], node: LiveNode) -> Marks | None:
+    """Return what is to change of a node's labels and taints, as far as they are gcluster's.
+
+    Args:
+        marks: `labels` and `taints` that it is to have.
+        node: as the API server has it.
+    """
     labels: dict[str, str | None] = {
         label: value for label, value in marks["labels"].items() if node.labels.get(label) != value
     }

@@ -12,9 +12,10 @@ from collections.abc import Callable, Collection, Iterable
 import msgspec
 
 from ...inventory.compile.kubernetes_objects.objects import FIELD_MANAGER, SYSTEM_NAMESPACE, Object
+from ...inventory.hosts import elastic_nodes
 from ...schemas.derived.control_planes import managed_by
 from ...schemas.diagnostics import Diagnostic, Severity
-from ...schemas.spec import KubernetesScheduler
+from ...schemas.spec import ClusterSpec, KubernetesScheduler
 from ..cluster.cluster import Cluster
 from ..cluster.progress import Reporter, StageFinished, StageProgress, StageStarted
 from ..nodes.ssh import SshSession, Unreachable
@@ -65,7 +66,7 @@ def objects_plan(
     if any(name in observation.unreachable for name in planes):
         return None  # the plan names them, and that what would change there is unknown
     if not _is_up(cluster, observation):
-        differs = difference(found, NOTHING, _hosts(observation))
+        differs = difference(found, NOTHING, _hosts(cluster.spec, observation))
         addons, logins = together.fresh(found.facts), LoginChanges()
     else:
         try:
@@ -159,15 +160,17 @@ def _is_real(cluster: Cluster, observation: Observation) -> bool:
     return is_kubernetes and observation.desired.has_scheduler
 
 
-def _hosts(observation: Observation) -> frozenset[str]:
-    return frozenset(host.name for host in observation.desired.hosts)
+def _hosts(cluster: ClusterSpec, observation: Observation) -> frozenset[str]:
+    """Return the nodes that the spec has or may have: those that come and go are the agent's."""
+    coming = (name for names in elastic_nodes(cluster).values() for name in names)
+    return frozenset({*(host.name for host in observation.desired.hosts), *coming})
 
 
 def _compare(
     kubectl: Kubectl, found: DesiredObjects, observation: Observation, more: Collection[str]
 ) -> Difference:
     live = read_live(kubectl, found.facts.spec.name, found.facts.release, more)
-    hosts = _hosts(observation)
+    hosts = _hosts(found.facts.spec, observation)
     if observation.desired.is_managed:
         hosts |= live.nodes.keys()  # a cloud removes the nodes of its machines itself
     differs = difference(found, live, hosts)
@@ -210,7 +213,7 @@ def _settle(
     last = found.last if together.has_addons(found.facts) else frozenset()
     _apply(kubectl, (made for key, made in found.objects.items() if key not in last))
     for alike in _by_labels(differs.marks):
-        _mark(kubectl, alike, differs.marks[alike[0]])
+        mark_nodes(kubectl, alike, differs.marks[alike[0]])
     diagnostics = step.bring(addons)
     if nodes and not any(one.is_error for one in diagnostics):
         diagnostics += step.await_nodes(nodes)
@@ -292,7 +295,8 @@ def _by_labels(marks: dict[str, Marks]) -> list[list[str]]:
     return groups
 
 
-def _mark(kubectl: Kubectl, nodes: list[str], marks: Marks) -> None:
+def mark_nodes(kubectl: Kubectl, nodes: list[str], marks: Marks) -> None:
+    """Label and taint nodes, which get the same; raises ApiRefused or ApiSilent."""
     if marks.labels:
         words = (f"{k}-" if value is None else f"{k}={value}" for k, value in marks.labels.items())
         kubectl.text("label", "node", "--overwrite", *nodes, *words)

@@ -62,11 +62,26 @@ FAULTS = Faults(refuse="full001", mask={"ssh.service": "mute001"}, usd_per_hour=
 class Bursting:
     """The cluster, and an agent that runs during the test."""
 
-    def __init__(self, live: LiveCluster, faults: Faults = FAULTS) -> None:
-        """Write the spec; nothing is started."""
+    def __init__(
+        self,
+        live: LiveCluster,
+        faults: Faults = FAULTS,
+        *,
+        spec: str = SPEC,
+        away: str = "away",
+    ) -> None:
+        """Write the spec; nothing is started.
+
+        Args:
+            live: drives the command.
+            faults: that the provider has from the beginning.
+            spec: with the cluster's name left open.
+            away: the site with nodes that come and go.
+        """
         self.live = live
         self._always = faults
-        live.spec.write_text(SPEC.format(name=live.name))
+        self._away = away
+        live.spec.write_text(spec.format(name=live.name))
         self.log = live.spec.with_name("agent.jsonl")
         self.faults = live.spec.with_name("faults.json")
         self.agent: subprocess.Popen[str] | None = None
@@ -143,7 +158,7 @@ class Bursting:
         done = subprocess.run(
             ["podman", "ps", "-a", "--no-trunc", "-q", "--filter", label,
              "--filter", f"label=gcluster.cluster={self.live.name}",
-             "--filter", "label=gcluster.site=away"],
+             "--filter", f"label=gcluster.site={self._away}"],
             capture_output=True, text=True, check=True,
         )  # fmt: skip
         return done.stdout.split()
@@ -166,7 +181,7 @@ class Bursting:
     def cut_off(self, node: str) -> None:
         """Take a rented node's network away; the machine itself goes on."""
         (container,) = self.rented(node)
-        network = f"gcluster-{self.live.name}-away"
+        network = f"gcluster-{self.live.name}-{self._away}"
         words = ["podman", "network", "disconnect", "--force", network, container]
         subprocess.run(words, capture_output=True, check=True)
 
@@ -180,7 +195,7 @@ class Bursting:
             for body in bodies
             if isinstance(body, IntentsStored)
             for each in body.intents
-            if each.site == "away" and each.resource_key.startswith("node/")
+            if each.site == self._away and each.resource_key.startswith("node/")
         }
         created = _ours(ours, (b.created for b in bodies if isinstance(b, ResourcesCreated)))
         failed = _ours(ours, (b.failed for b in bodies if isinstance(b, ResourcesFailed)))

@@ -45,12 +45,13 @@ def test_simulated_nodes_run_no_jobs_that_would_keep_it(up: SampleCluster) -> No
     assert up.down().exit_code is Exit.OK
 
 
-def test_elastic_nodes_are_refused_before_any_query(up: SampleCluster) -> None:
-    for ask in (
-        lambda: run_agent(str(up.path), once=True, interval_s=1, say=lambda _: None),
-        lambda: explain_job(str(up.path), "7"),
-    ):
-        with pytest.raises(LifecycleError) as refused:
-            ask()
-        assert refused.value.diagnostics[0].code == "GC1031"
-        assert refused.value.exit_code is Exit.REFUSED
+def test_the_agent_of_a_cluster_without_elastic_pools_is_refused_before_any_query(
+    up: SampleCluster,
+) -> None:
+    with pytest.raises(LifecycleError) as refused:
+        run_agent(str(up.path), once=True, interval_s=1, say=lambda _: None)
+    assert refused.value.diagnostics[0].code == "GC941"
+    with pytest.raises(LifecycleError) as refused:
+        explain_job(str(up.path), "7")
+    assert refused.value.diagnostics[0].code == "GC1031"
+    assert refused.value.exit_code is Exit.REFUSED

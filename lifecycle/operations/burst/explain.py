@@ -8,6 +8,7 @@ from ...cluster.cluster import open_cluster
 from ...cluster.outcome import Exit, failure
 from ...nodes.ssh import SshSession
 from ...state import JobMoved  # msgspec reads it
+from ..selection import require_slurm
 from .agent.ledger import BurstLedger
 from .agent.run import refuse_without_pools, scheduler_of, silent
 from .agent.scheduler import SchedulerSilent
@@ -49,6 +50,11 @@ def explain_job(target: str, job: str) -> Explained:
         LifecycleError: the cluster isn't up, its scheduler doesn't respond, or it has no such job.
     """
     cluster = open_cluster(target, running=True)
+    require_slurm(
+        cluster.spec,
+        "moves no job to another pool: jobs spill under Slurm only",
+        hint=f"gcluster status {cluster.name} says why a job waits",
+    )
     refuse_without_pools(cluster)
     with SshSession(cluster.workdir) as session:
         try:

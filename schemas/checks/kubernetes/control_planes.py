@@ -13,6 +13,7 @@ from ...spec import (
     Count,
     GpfsStorage,
     KubernetesScheduler,
+    LocalSite,
     LustreStorage,
     ObjectStorage,
     ScratchStorage,
@@ -184,23 +185,28 @@ def eks_without_subnets(context: CheckContext) -> Iterator[Finding]:
 
 @check("GC733", summary="Nothing grows a pool under Kubernetes.")
 def elastic_pool_under_kubernetes(context: CheckContext) -> Iterator[Finding]:
-    """EKS, GKE and AKS grow pools between `min` and `max`; elsewhere a pool has one number.
+    """EKS, GKE and AKS grow pools between `min` and `max`, and `burst agent` those of local sites.
 
-    There pods that wait would wait for ever for nodes beyond `min`. Write the number that you want;
-    `gcluster up` with another number adds nodes or takes them away. Slurm's pools grow with the
-    queue.
+    Elsewhere a pool has one number: pods that wait would wait for ever for nodes beyond `min`.
+    Write the number that you want; `gcluster up` with another number adds nodes or takes them away.
     """
     kubernetes = context.kubernetes
-    grown = kubernetes is not None and kubernetes.control_plane != "self"
-    for name, pool in context.pools.items() if kubernetes is not None and not grown else ():
-        if pool.role == "compute" and isinstance(pool.count, Count) and pool.is_elastic:
-            path = ("pools", name, "count")
+    if kubernetes is None or kubernetes.control_plane != "self":
+        return
+    for name, pool in context.pools.items():
+        if pool.role != "compute" or not isinstance(pool.count, Count) or not pool.is_elastic:
+            continue
+        path, site = ("pools", name, "count"), context.sites.get(pool.site)
+        if site is not None and not isinstance(site, LocalSite):
             yield Finding(
                 summary=f'pool "{name}" is to grow with the queue, and nothing grows it under '
-                f"control_plane: {kubernetes.control_plane if kubernetes else ''}",
+                f"control_plane: {kubernetes.control_plane} at {site.provider}",
                 path=path,
                 hint=f"write count: {pool.count.max}, or as many as you want at all times",
-                relies_on=(("scheduler", "type"), path, ("pools", name, "role")),
+                relies_on=(
+                    *(_PLANE, ("scheduler", "type"), path),
+                    *(("pools", name, key) for key in ("role", "site")),
+                ),
             )
 
 

@@ -174,22 +174,32 @@ def x11_on_containers(context: CheckContext) -> Iterator[Finding]:
 
 @check("GC565", summary="How long nodes may be idle, where none is given back.")
 def suspend_after_without_elastic_pools(context: CheckContext) -> Iterator[Finding]:
-    """Slurm gives idle nodes of elastic pools back after `suspend_after`.
+    """Idle nodes of elastic pools are given back after `suspend_after`.
 
-    The nodes of a pool with a fixed `count`, or of hosts that exist, stay. Write
-    `count: {min: 0, max: 16}` for a pool that grows with the queue.
+    Under EKS, GKE and AKS the cloud's autoscaler decides that by itself. The nodes of a pool with a
+    fixed `count`, or of hosts that exist, stay. Write `count: {min: 0, max: 16}` for a pool that
+    grows with the queue.
     """
-    slurm, pools = context.slurm, context.pools.values()
-    if slurm is None or slurm.suspend_after is None or any(pool.is_elastic for pool in pools):
+    scheduler, pools = context.slurm or context.kubernetes, context.pools.values()
+    if scheduler is None or scheduler.suspend_after is None:
+        return
+    kubernetes = context.kubernetes
+    clouds = kubernetes is not None and kubernetes.control_plane != "self"
+    if not clouds and any(pool.is_elastic for pool in pools):
         return
     path: PathTuple = ("scheduler", "suspend_after")
     yield Finding(
-        summary="suspend_after has no effect: no pool has nodes that come and go",
+        summary="suspend_after has no effect: "
+        + (
+            "the cloud's autoscaler decides when"
+            if clouds
+            else "no pool has nodes that come and go"
+        ),
         path=path,
         severity=Severity.WARNING,
-        hint="remove it, or write count: {min: 0, max: 16} in a pool",
+        hint="remove it" if clouds else "remove it, or write count: {min: 0, max: 16} in a pool",
         fix=Remove(path),
-        relies_on=(path, ("pools", "*", "count")),
+        relies_on=(path, ("pools", "*", "count"), ("scheduler", "control_plane")),
     )
 
 

@@ -5,7 +5,8 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 from msgspec import Meta, field
 
 from ..model import AccountName, Cidr, Name, PoolName, Secret, SpecModel, updates
-from .work import Account, Maintenance, Partition, Qos
+from ..units import Duration
+from .work import SUSPEND_AFTER_S, Account, Maintenance, Partition, Qos
 
 ClaimName: TypeAlias = Annotated[
     str, Meta(pattern=r"^[!-~]{1,63}$(?!\n)", examples=["preferred_username"])
@@ -149,7 +150,7 @@ class KubernetesScheduler(SpecModel, frozen=True, tag_field="type", tag="kuberne
 
     UPDATES: ClassVar = updates(
         in_place="partitions qos accounts kueue addons pod_security identities registries "
-        "maintenance oidc",
+        "maintenance oidc suspend_after",
         rolling="gpu",
         replace="cni pod_cidr service_cidr virtual_address control_plane",
     )
@@ -186,3 +187,10 @@ class KubernetesScheduler(SpecModel, frozen=True, tag_field="type", tag="kuberne
     """The window in which the cloud renews control plane and nodes' images (GKE, AKS)."""
     oidc: Oidc | None = None
     """Login by an identity provider (`self`, EKS)."""
+    suspend_after: Duration | None = None
+    """Idle elastic nodes are given back after this (`self`); default: 10m."""
+
+    @property
+    def suspend_s(self) -> float:
+        """Seconds after which an idle elastic node is given back."""
+        return SUSPEND_AFTER_S if self.suspend_after is None else self.suspend_after.value

@@ -6,7 +6,7 @@ from msgspec import Meta, field
 
 from ..model import AccountName, Name, PoolName, Secret, SpecModel, updates
 from ..units import ByteSize, Duration
-from .work import Account, Maintenance, Partition, Qos
+from .work import SUSPEND_AFTER_S, Account, Maintenance, Partition, Qos
 
 
 class Topology(SpecModel, frozen=True):
@@ -93,8 +93,6 @@ class SlurmSettings(SpecModel, frozen=True):
     """slurmdbd.conf."""
 
 
-SUSPEND_AFTER_S = 600.0
-"""`suspend_after` where the spec doesn't say it: the time a person needs to send the next job."""
 RESUME_TIMEOUT_S = 1800.0
 """`resume_timeout` where the spec doesn't say it: GPU machines of clouds take 5 to 15 minutes to
 boot and converge, and Slurm counts from the request, with the wait for capacity."""

@@ -8,6 +8,9 @@ from ..model import AccountName, Name, PoolName, SpecModel, updates
 from ..units import ByteSize, Duration
 from ..users import UserName
 
+SUSPEND_AFTER_S = 600.0
+"""`suspend_after` where the spec doesn't say it: the time a person needs to send the next job."""
+
 
 class Qos(SpecModel, frozen=True):
     """A quality of service: a Slurm QOS, or a Kubernetes PriorityClass."""

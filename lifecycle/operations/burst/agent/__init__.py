@@ -1,7 +1,7 @@
 """The burst agent: creates the nodes that a scheduler requests, and removes those it releases.
 
-- `scheduler`: the scheduler interface, without any scheduler's types; Slurm implements it in
-  `lifecycle.operations.burst.slurm`.
+- `scheduler`: the scheduler interface, without any scheduler's types; Slurm and Kubernetes
+  implement it in `lifecycle.operations.burst.slurm` and `.kubernetes`.
 - `ledger`: the state of each rented node, from the events. A step is recorded before its call, so
   that a run that is killed anywhere can be resumed.
 - `decide`: what to do next, from the ledger and the scheduler's view: pure.

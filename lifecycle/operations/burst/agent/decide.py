@@ -42,6 +42,8 @@ class ElasticPool(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds in which a node must take jobs."""
     idle_s: float
     """Seconds that an idle node is kept."""
+    overdue_s: float = OVERDUE_S
+    """Seconds in addition that the scheduler has to let it go by itself; 0: it never does."""
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
@@ -279,4 +281,4 @@ def _back(pool: ElasticPool, fold: BurstFold, seen: Seen) -> Iterator[Act]:
 
 def _is_overdue(pool: ElasticPool, node: NodeSeen, now: float) -> bool:
     since = node.idle_since if node.state == "here" else None
-    return since is not None and now - since >= pool.idle_s + OVERDUE_S
+    return since is not None and now - since >= pool.idle_s + pool.overdue_s

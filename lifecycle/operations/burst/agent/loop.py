@@ -18,7 +18,6 @@ from .....stacks.provider import ProviderError
 from ....cluster.outcome import LifecycleError
 from ....state import BurstStepped, JobMoved
 from ..policy import Rule
-from ..slurm.controller import SlurmController
 from .budget import Prices, affordable_options
 from .calls import AgentEvent, CallPool
 from .decide import (
@@ -36,7 +35,7 @@ from .decide import (
 )
 from .ledger import NO_OPTION, BurstLedger
 from .operations import NodeOperations
-from .scheduler import MARK, SchedulerRefused, SchedulerSilent, Seen
+from .scheduler import MARK, BurstScheduler, SchedulerRefused, SchedulerSilent, Seen
 from .setup import out_of_spec
 from .spill import Spilling, arrived, closed_reason, judge
 from .work import ProviderWork
@@ -58,7 +57,7 @@ class Agent:
         pools: Collection[ElasticPool],
         spills: Collection[Spilling],
         always: Collection[str],
-        scheduler: SlurmController,
+        scheduler: BurstScheduler,
         work: ProviderWork,
         ledger: BurstLedger,
         call_pool: CallPool,

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 
 from .....schemas.derived.hostlist import fold as folded
-from ..slurm.controller import SlurmController
 from .calls import AgentEvent, CallPool
 from .decide import grouped
 from .ledger import BurstFold, BurstLedger, NodeRecord
-from .scheduler import Seen
+from .scheduler import BurstScheduler, Seen
 from .work import ProviderWork
 
 
@@ -19,7 +18,7 @@ class NodeOperations:
     def __init__(
         self,
         *,
-        scheduler: SlurmController,
+        scheduler: BurstScheduler,
         work: ProviderWork,
         ledger: BurstLedger,
         call_pool: CallPool,

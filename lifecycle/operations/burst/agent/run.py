@@ -5,20 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from .....schemas.derived.control_planes import managed_by
+from .....schemas.spec import KubernetesScheduler
 from ....cluster.cluster import Cluster, open_cluster
 from ....cluster.hosts import existing_hosts
 from ....cluster.outcome import Exit, LifecycleError, failure
 from ....cluster.sites import open_sites
+from ....kubernetes.managed.login import kubectl_of
 from ....nodes.ssh import SshSession
 from ....state import acquire, applied_number
 from ....up.run import Run
 from ...selection import require_slurm
+from ..kubernetes import KubernetesController
+from ..kubernetes.shapes import elastic_shapes
 from ..lock import LOCK
 from ..slurm import SlurmController
 from .calls import AgentEvent, CallPool
 from .ledger import BurstLedger
 from .loop import Agent, is_fault
-from .scheduler import SchedulerSilent
+from .scheduler import BurstScheduler, SchedulerSilent
 from .setup import (
     elastic_pools,
     gpu_models,
@@ -102,14 +107,18 @@ def refuse_without_pools(cluster: Cluster) -> None:
     """Refuse a cluster that was never brought up, or has no elastic pool.
 
     Raises:
-        LifecycleError: GC908 or GC941; GC1031 under Kubernetes, which doesn't request nodes that
-            don't exist.
+        LifecycleError: GC908 or GC941; GC1031 without a scheduler, and where a cloud's control
+            plane sizes the pools.
     """
-    require_slurm(
-        cluster.spec,
-        "has no nodes that come and go: they are supported under Slurm only",
-        hint="give its pools the nodes that they are to have: count, then gcluster up",
-    )
+    if managed_by(cluster.spec) is not None or not isinstance(
+        cluster.spec.scheduler, KubernetesScheduler
+    ):
+        require_slurm(
+            cluster.spec,
+            "has no nodes that the burst agent brings",
+            hint="under eks, gke and aks the cloud's autoscaler sizes elastic pools; elsewhere "
+            "write count, then gcluster up",
+        )
     if not cluster.was_applied:
         hint = f"gcluster up {cluster.spec_path}"
         raise failure("GC908", f"{cluster.name} has no nodes", hint=hint)
@@ -127,11 +136,14 @@ def silent(error: SchedulerSilent) -> LifecycleError:
     return failure("GC921", f"the scheduler doesn't answer: {error}")
 
 
-def scheduler_of(cluster: Cluster, session: SshSession) -> SlurmController:
+def scheduler_of(cluster: Cluster, session: SshSession) -> BurstScheduler:
     """Return the cluster's scheduler, queried on its controller; raises LifecycleError."""
     hosts = existing_hosts(cluster)
     controllers = hosts.with_role("controller")
     if not controllers:
         raise failure("GC908", f"{cluster.name} has no controller that can be queried")
     session.trust(hosts.hosts)
+    if isinstance(cluster.spec.scheduler, KubernetesScheduler):
+        shapes = elastic_shapes(cluster.spec, hosts, cluster.catalog)
+        return KubernetesController(kubectl_of(session, hosts), shapes)
     return SlurmController(session, controllers, gpu_models(cluster.spec, cluster.catalog))

@@ -6,7 +6,8 @@ nothing for longer than a round.
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from collections.abc import Collection, Mapping
+from typing import Literal, Protocol, TypeAlias
 
 import msgspec
 
@@ -72,3 +73,50 @@ class SchedulerSilent(Exception):  # noqa: N818  # named for what happened, as U
 
 class SchedulerRefused(SchedulerSilent):
     """It refused one update; other updates continue."""
+
+
+class BurstScheduler(Protocol):
+    """What the agent serves. Every call is safe to repeat.
+
+    Each may raise SchedulerSilent, or SchedulerRefused.
+    """
+
+    def observe(self) -> Seen:
+        """Return requests, nodes and jobs."""
+        ...
+
+    def wait(self, seconds: float) -> None:
+        """Return when nodes are requested, after so many seconds at the latest."""
+        ...
+
+    def remove_requests(self, requests: Collection[str]) -> None:
+        """Remove requests that were read."""
+        ...
+
+    def place(self, addresses: Mapping[str, str]) -> None:
+        """Set the nodes' addresses."""
+        ...
+
+    def give_up(self, nodes: Collection[str], reason: str) -> None:
+        """Record that nodes won't come."""
+        ...
+
+    def forget(self, nodes: Collection[str]) -> None:
+        """Record that nodes may be requested again."""
+        ...
+
+    def end_power_down(self, nodes: Collection[str]) -> None:
+        """Record that nothing is left of nodes that were given back."""
+        ...
+
+    def release(self, nodes: Collection[str]) -> None:
+        """Let no job start on idle nodes; they are given back where none has started meanwhile."""
+        ...
+
+    def move(self, job: str, partition: str, reason: str) -> None:
+        """Move a waiting job."""
+        ...
+
+    def annotate(self, reasons: Mapping[str, str]) -> None:
+        """Put messages on jobs; jobs that have ended need none."""
+        ...

@@ -10,11 +10,12 @@ from .....inventory.compile.slurm.scheduling import spill_partitions
 from .....inventory.hosts import elastic_nodes, pool_host_names
 from .....schemas.catalog import Catalog
 from .....schemas.derived.hostlist import expand
-from .....schemas.spec import ClusterSpec, SlurmScheduler
-from .....schemas.spec.scheduler.slurm import RESUME_TIMEOUT_S, SUSPEND_AFTER_S
+from .....schemas.spec import ClusterSpec, KubernetesScheduler, NoScheduler, SlurmScheduler
+from .....schemas.spec.scheduler.slurm import RESUME_TIMEOUT_S
+from .....schemas.spec.scheduler.work import SUSPEND_AFTER_S
 from ..policy import rule_of, spilling_partitions
 from ..policy.spec_rules import purchase_options
-from .decide import ElasticPool, GoOn, Leave, grouped
+from .decide import OVERDUE_S, ElasticPool, GoOn, Leave, grouped
 from .ledger import BurstFold
 from .spill import Spilling
 
@@ -22,6 +23,9 @@ from .spill import Spilling
 def elastic_pools(spec: ClusterSpec, catalog: Catalog) -> tuple[ElasticPool, ...]:
     """Return the pools whose nodes come and go, in spec order."""
     slurm = spec.scheduler if isinstance(spec.scheduler, SlurmScheduler) else None
+    idle_s = (
+        SUSPEND_AFTER_S if isinstance(spec.scheduler, NoScheduler) else spec.scheduler.suspend_s
+    )
     found = []
     for name, nodes in elastic_nodes(spec).items():
         offered = purchase_options(spec, catalog, spec.pools[name])
@@ -33,15 +37,16 @@ def elastic_pools(spec: ClusterSpec, catalog: Catalog) -> tuple[ElasticPool, ...
                 purchase_options=tuple(option.key for option in offered) or ("",),
                 prices={o.key: o.usd_per_hour for o in offered if o.usd_per_hour is not None},
                 come_s=RESUME_TIMEOUT_S if slurm is None else slurm.resume_s,
-                idle_s=SUSPEND_AFTER_S if slurm is None else slurm.suspend_s,
+                idle_s=idle_s,
+                overdue_s=0.0 if isinstance(spec.scheduler, KubernetesScheduler) else OVERDUE_S,
             )
         )
     return tuple(found)
 
 
 def spillings(spec: ClusterSpec, catalog: Catalog) -> tuple[Spilling, ...]:
-    """Return the partitions whose jobs may move, in spec order."""
-    return tuple(_spillings(spec, catalog))
+    """Return the partitions whose jobs may move, in spec order; none but Slurm's."""
+    return tuple(_spillings(spec, catalog)) if isinstance(spec.scheduler, SlurmScheduler) else ()
 
 
 def _spillings(spec: ClusterSpec, catalog: Catalog) -> Iterator[Spilling]:

@@ -10,7 +10,7 @@ import msgspec
 from .....inventory.compile import CompiledCluster, compile_cluster
 from .....inventory.hosts import ClusterInventory, Host, elastic_nodes
 from .....schemas.catalog import Catalog
-from .....schemas.spec import ClusterSpec, Count
+from .....schemas.spec import ClusterSpec, Count, KubernetesScheduler
 from .....stacks.provider import ProviderError
 from ....cluster.cluster import Cluster
 from ....cluster.open_site import OpenSite, at_each, inventory, site_outputs
@@ -121,13 +121,23 @@ class ProviderWork:
         with self._cluster.vault.materialise(compiled.secrets) as secret_files:
             done = converge(
                 pending,
-                ClusterInventory(cluster=self._cluster.name, hosts=ready),
+                ClusterInventory(
+                    cluster=self._cluster.name, hosts=(*self._control_planes(ready), *ready)
+                ),
                 self._session,
                 secret_files=secret_files,
                 run_dir=self._run_dir / f"join-{min(nodes)}",
                 report=silent,
             )
         return silent_ones | reasons(done)
+
+    def _control_planes(self, new: Collection[Host]) -> tuple[Host, ...]:
+        """Return the hosts that give nodes of Kubernetes what they join by; nothing runs there."""
+        if not new or not isinstance(self._cluster.spec.scheduler, KubernetesScheduler):
+            return ()
+        sites = at_each(self._sites.values(), lambda site: site.provider.hosts(site.context))
+        there = (host for hosts in sites.values() for host in hosts)
+        return tuple(host for host in there if host.role == "controller" and host.address)
 
     def _hosts(self, site: str) -> tuple[Host, ...]:
         here = self._sites[site]

@@ -9,7 +9,8 @@ from .....schemas.cost.pools import PoolCost, pool_cost
 from .....schemas.derived.graph import AccountTree
 from .....schemas.derived.storage import data_locations
 from .....schemas.spec import ClusterSpec, Partition, Pool, SlurmScheduler, Spill
-from .....schemas.spec.scheduler.slurm import RESUME_TIMEOUT_S, SUSPEND_AFTER_S
+from .....schemas.spec.scheduler.slurm import RESUME_TIMEOUT_S
+from .....schemas.spec.scheduler.work import SUSPEND_AFTER_S
 from .....schemas.spec.sites.purchase import Option as BoughtSo
 from .....schemas.spec.units import Duration, most_generous, strictest
 from .....schemas.stack.parity import differing_versions
