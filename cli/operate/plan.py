@@ -10,7 +10,7 @@ from ...lifecycle.cluster.cluster import open_cluster
 from ...lifecycle.cluster.outcome import Exit
 from ...lifecycle.planning.plan import make_plan
 from ...lifecycle.planning.plan_file import plan_file, write_plan
-from ...lifecycle.planning.preflight.obstacles import ask_cluster
+from ...lifecycle.planning.preflight.obstacles import preflight_of
 from ..console import emit, say, stdout
 from ..options import PlanFormat, PlanOutput, Target
 from ..render.diagnostics import diagnostics_text
@@ -48,7 +48,7 @@ def command(
     opened = open_cluster(cluster)
     plan = make_plan(opened)
     if preflight:
-        plan = replace(plan, preflight=ask_cluster(opened))
+        plan = replace(plan, preflight=preflight_of(opened))
     if out is not None:
         write_plan(out, plan_file(opened, plan))
     if plan.diagnostics and fmt is PlanFormat.TEXT:

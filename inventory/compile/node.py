@@ -269,7 +269,7 @@ def node_facts(
         )
         for name, pool in spec.pools.items()
     }
-    if not any(node.is_machine for node in found.values()) and not _asks_for_slurm(spec):
+    if not any(node.is_machine for node in found.values()) and not _requires_slurm(spec):
         return found
 
     resolved = resolved_pools(spec, catalog)
@@ -288,7 +288,7 @@ def _machine(pool: Pool, catalog: Catalog) -> Machine | None:
     return machine_in_pool(machine, pool, catalog.fabrics.get(name or ""))
 
 
-def _asks_for_slurm(spec: ClusterSpec) -> bool:
+def _requires_slurm(spec: ClusterSpec) -> bool:
     """Whether a version of Slurm is written."""
     requested = (spec.software, *(pool.software for pool in spec.pools.values()))
     return any(one is not None and one.slurm not in {"auto", "distribution"} for one in requested)

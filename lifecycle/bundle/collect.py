@@ -90,8 +90,8 @@ def collect(spec_path: Path, out: Path, only: tuple[str, ...], report: Reporter)
     with_kubernetes = not only or "kubernetes" in only
     kubernetes = kubernetes_of(loaded.spec, catalog) if with_kubernetes else None
     refuse_unclear(needs, catalog, only, kubernetes)
-    asked_addons = RequiredAddons() if only else addons_of(loaded.spec, catalog)
-    asked_addons.refuse_unrendered()
+    required_addons = RequiredAddons() if only else addons_of(loaded.spec, catalog)
+    required_addons.refuse_unrendered()
     key = BundleKey(
         places.config_home() / "keys" / f"bundle-{loaded.spec.name}.asc", loaded.spec.name
     )
@@ -100,7 +100,7 @@ def collect(spec_path: Path, out: Path, only: tuple[str, ...], report: Reporter)
     wanted = [w for part in parts for w in _packages(part)] + [w for _, w in files]
     fetched = _fetch(wanted, out, report)
     programs, files_of_kubernetes = bundle_kubernetes(kubernetes, out, report)
-    addons = bundle_addons(asked_addons, out, report, fetched_url)
+    addons = bundle_addons(required_addons, out, report, fetched_url)
     run_by_addons = pinned_images(out) if addons else {}
     images, archives = bundle_images(kubernetes, run_by_addons, out, report)
     repositories = tuple(indexed(part, out, key) for part in parts)

@@ -31,7 +31,7 @@ from ..state import HeldLock, acquire
 from ..state.audit.artifacts import stored_artifacts
 from ..up.run import Run
 from .data import check_free, check_names, priced
-from .expiry.ask import ask_jobs
+from .expiry.running_work import query_jobs
 
 
 class DownResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,7 +126,7 @@ def down(
 
 def _work_lost(cluster: Cluster) -> Diagnostic | None:
     """Return the users whose work ends with the cluster; None: there is none."""
-    jobs = ask_jobs(cluster)
+    jobs = query_jobs(cluster)
     if jobs.problem:
         what = f"it is unknown whether jobs run on {cluster.name}: {jobs.problem}"
     elif jobs.running or jobs.waiting:

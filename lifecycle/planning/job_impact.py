@@ -19,15 +19,15 @@ from ..kubernetes.managed.login import kubectl_of
 from ..kubernetes.workloads import see_work
 from ..nodes.ssh import SshSession, Unreachable
 from ..scheduler.processes import Processes
-from ..status.slurm import answered, asking
+from ..status.slurm import answered, nodes_and_jobs_command
 from .changes import JobImpact, RemovedNode
 
-_QUERY = asking("--format='%A|%u|%N'")
+_QUERY = nodes_and_jobs_command("--format='%A|%u|%N'")
 _COLUMNS = 3
 _LIMIT_S = 30
 
 
-def ask_job_impact(
+def query_job_impact(
     spec: ClusterSpec, session: SshSession, existing: ClusterInventory, nodes: Collection[str]
 ) -> JobImpact | None:
     """Query the scheduler, or without one the nodes; None where no controller runs.

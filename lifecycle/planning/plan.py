@@ -31,12 +31,12 @@ from ..scheduler.select import node_jobs
 from ..secrets.encryption import other_provider
 from ..state import Journal
 from ..state.audit.built import built, upgrade_lines
-from ..status.drift.asking import see_changes, unfixable_findings
+from ..status.drift.node_reports import see_changes, unfixable_findings
 from ..status.observe import Observation, observe
 from ..up.compiled import Compiled, compile_for
 from .changes import Disruption, Plan, RemovedNode, StepChange
 from .guards import ever_converged, guards, removed_nodes
-from .job_impact import ask_job_impact
+from .job_impact import query_job_impact
 from .lost_data import lost_data_guards
 from .purchase.fallback_lists import FallbackLists, committed_usd, fallback_views
 from .slurm_upgrade import slurm_upgrade_findings
@@ -201,7 +201,7 @@ def _guarded(
     )
     touched = {*rolls, *(node.name for node in gone)}
     hosts = observation.existing if observation.existing.has_scheduler else observation.present
-    job_impact = ask_job_impact(before, session, hosts, touched) if touched else None
+    job_impact = query_job_impact(before, session, hosts, touched) if touched else None
     return replace(
         plan,
         fields=field_lines(before, cluster.spec),

@@ -63,16 +63,16 @@ class Kubernetes:
             return
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         notes = (f"{DRAIN_REASON}={' '.join(reason.split())}", f"{DRAINED_AT}={now}")
-        self._ask("annotate", "nodes", *nodes, "--overwrite", *notes)
-        self._ask("cordon", *nodes)
+        self._change("annotate", "nodes", *nodes, "--overwrite", *notes)
+        self._change("cordon", *nodes)
         pods = self._pods_on(nodes)
         self._evict(pod for pod in pods if pod.is_service)
 
     def resume(self, nodes: Collection[str]) -> None:
         """Let pods start on the nodes again; raises SchedulerSilent."""
         if nodes:
-            self._ask("uncordon", *nodes)
-            self._ask("annotate", "nodes", *nodes, f"{DRAIN_REASON}-", f"{DRAINED_AT}-")
+            self._change("uncordon", *nodes)
+            self._change("annotate", "nodes", *nodes, f"{DRAIN_REASON}-", f"{DRAINED_AT}-")
 
     def requeue(self, jobs: Collection[str]) -> None:
         """Evict pods that will be recreated; one whose job has no retry left continues."""
@@ -116,7 +116,7 @@ class Kubernetes:
             except ApiSilent as error:
                 raise SchedulerSilent(str(error)) from error
 
-    def _ask(self, *arguments: str) -> None:
+    def _change(self, *arguments: str) -> None:
         try:
             self._kubectl.text(*arguments)
         except (ApiSilent, ApiRefused) as error:

@@ -9,12 +9,12 @@ from ...inventory.hosts import Host
 from ...schemas.derived.hostlist import expand, fold
 from ..nodes.ssh import SshResult, SshSession, Unreachable
 from ..nodes.ssh.arguments import as_root
-from ..status.slurm import answered, asking, last_error_line
+from ..status.slurm import answered, last_error_line, nodes_and_jobs_command
 from .base import NodeUse, SchedulerSilent
 
 _ON_NODES = "running,suspended,completing,configuring,stopped,signaling,stage_out"
 """States of jobs that hold nodes (squeue(1), Slurm 25.05)."""
-_QUERY = asking(f"--states={_ON_NODES} --format='%A|%N'")
+_QUERY = nodes_and_jobs_command(f"--states={_ON_NODES} --format='%A|%N'")
 _PINNED = "squeue --noheader --format='%A|%T|%n'"
 """Jobs that haven't ended, with the nodes that they request by name."""
 _OUT = re.compile(r"drain|down|fail|power(?:ed|ing)_down|unknown|not_responding")
@@ -59,7 +59,7 @@ class Slurm:
     def requeue(self, jobs: Collection[str]) -> None:
         """Requeue the jobs; one that ended meanwhile, or can't be requeued, is left alone."""
         words = ["scontrol", "requeue", ",".join(jobs)]
-        self._ask(as_root(self._controller, words))
+        self._query(as_root(self._controller, words))
 
     def pinned(self, nodes: Collection[str]) -> Mapping[str, str]:
         """Return job -> state of those that request one of the nodes; raises SchedulerSilent."""
@@ -73,7 +73,7 @@ class Slurm:
             words = ["scontrol", "update", f"NodeName={fold(nodes)}", *settings]
             self._run(as_root(self._controller, words))
 
-    def _ask(self, command: str) -> SshResult:
+    def _query(self, command: str) -> SshResult:
         here = self._controller
         answer = self._session.run_many([here], command, timeout_s=_LIMIT_S)[here.name]
         if isinstance(answer, Unreachable):
@@ -81,7 +81,7 @@ class Slurm:
         return answer
 
     def _run(self, command: str) -> str:
-        answer = self._ask(command)
+        answer = self._query(command)
         if answer.returncode != 0:
             raise SchedulerSilent(last_error_line(answer))
         return answer.stdout

@@ -19,7 +19,7 @@ from ..cluster.progress import Finding, Reporter
 from ..down.expiry.expiry_guard import refuse_late_test
 from ..nodes.ssh import SshSession
 from ..state import SmokeFinished, acquire
-from ..status.drift.asking import see_deviations
+from ..status.drift.node_reports import see_deviations
 from ..up.figures import publish
 from ..up.run import Run
 from .certificate import certificate
@@ -84,7 +84,7 @@ def note_drift(cluster: Cluster, seen: Mapping[str, Sequence[str]]) -> None:
 
     Args:
         cluster: whose certificate.
-        seen: node -> how it deviates, of those that responded (`drift.asking.deviations`).
+        seen: node -> how it deviates, of those that responded (`drift.node_reports.deviations`).
     """
     certificate = last_certificate(cluster)
     if certificate is None or _ended_by_drift(cluster, certificate):

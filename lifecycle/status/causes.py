@@ -221,7 +221,7 @@ def causes_of(  # noqa: PLR0917  # target, connection and subject
     view = report.view
     unfit = [host for host in nodes if host.name in view.states and not view.is_fit(host.name)]
     requested = [host for host in unfit if host.name not in unreachable][:MOST]
-    answers = _ask(session, controller, requested) if requested else {}
+    answers = _query(session, controller, requested) if requested else {}
     facts = []
     for host in unfit:
         state, reason = view.states[host.name], view.reasons.get(host.name, "")
@@ -235,7 +235,7 @@ def causes_of(  # noqa: PLR0917  # target, connection and subject
     return diagnose(cluster, report.facts, view.problem, facts)
 
 
-def _ask(session: SshSession, controller: Host, hosts: list[Host]) -> dict[str, str]:
+def _query(session: SshSession, controller: Host, hosts: list[Host]) -> dict[str, str]:
     made = session.run(controller, "munge --no-input", timeout_s=_LIMIT_S)
     # An empty credential is none: unmunge reports that, and nothing is concluded from it.
     credential = made.stdout if isinstance(made, SshResult) and made.returncode == 0 else ""

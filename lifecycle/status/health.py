@@ -32,7 +32,7 @@ from . import control_planes as keeping
 from . import kubernetes as report
 from .causes import causes_of
 from .conditions import Cause, ClusterStatus, Condition, NodeStatus
-from .drift.asking import Changes, described, deviations, see_changes
+from .drift.node_reports import Changes, described, deviations, see_changes
 from .observe import Observation, observe
 from .slurm import SchedulerReport, SchedulerView, report_of
 
@@ -63,7 +63,7 @@ def read_status(cluster: Cluster) -> ClusterStatus:
         own: tuple[Condition, ...] = ()
         unscheduled = isinstance(cluster.spec.scheduler, NoScheduler)
         if controllers or observation.existing.is_managed or observation.silent or unscheduled:
-            report, causes, own = _ask_scheduler(cluster, observation, session, controllers)
+            report, causes, own = _query_scheduler(cluster, observation, session, controllers)
         nodes = _nodes(cluster, changes.observation, *_seen_by(report))
         note_drift(cluster, deviations(changes.by_node))
         certificate = last_certificate(cluster) if nodes else None
@@ -97,7 +97,7 @@ def _seen_by(
     return (None, {}) if report is None else (report.view, report.since)
 
 
-def _ask_scheduler(
+def _query_scheduler(
     cluster: Cluster, observation: Observation, session: SshSession, controllers: list[Host]
 ) -> tuple[SchedulerReport, tuple[Cause, ...], tuple[Condition, ...]]:
     """Return the scheduler's report, causes of unhealthy nodes, and the scheduler's conditions."""

@@ -20,13 +20,13 @@ _BETWEEN = "---"
 """The line between the nodes and the jobs; a node's line has columns."""
 
 
-def asking(squeue: str) -> str:
+def nodes_and_jobs_command(squeue: str) -> str:
     """Return the shell line that prints nodes and then jobs, these by `squeue` with options."""
     nodes = "sinfo --noheader --Node --format='%N|%T|%E' | sort -u"
     return f"{nodes} && echo {_BETWEEN} && squeue --noheader {squeue}"
 
 
-_VIEW = asking("--states=PENDING,RUNNING --format=%T")
+_VIEW = nodes_and_jobs_command("--states=PENDING,RUNNING --format=%T")
 _NOT_FIT = (
     *("down", "drain", "fail", "inval", "unknown", "power", "reboot", "maint", "perfctrs"),
     *("cordoned", "not ready", "starting", "unfit"),
@@ -84,7 +84,7 @@ class SchedulerView(msgspec.Struct, frozen=True, kw_only=True):
         return not is_unfit(self.states.get(node, "unknown"))
 
 
-def ask_controller(session: SshSession, controller: Host) -> SchedulerView:
+def query_controller(session: SshSession, controller: Host) -> SchedulerView:
     """Query slurmctld for nodes and queue in one SSH exec; never raises for a failed controller."""
     answer = session.run_many([controller], _VIEW, timeout_s=20)[controller.name]
     if isinstance(answer, Unreachable):
@@ -111,7 +111,7 @@ _SHOWN = (GPU, "cpu", "node")
 _LIMIT_S = 30
 
 # A slurmctld that is down costs each client 9 s (Slurm 22.05), so one of them finds out for all.
-_QUEUE = asking("--states=PENDING,RUNNING --format='%T|%P|%V|%i|%r'")
+_QUEUE = nodes_and_jobs_command("--states=PENDING,RUNNING --format='%T|%P|%V|%i|%r'")
 _ASK = f"""
 export SLURM_TIME_FORMAT=%s SLURM_BITSTR_LEN=0
 root={AS_ROOT}

@@ -24,7 +24,7 @@ from ..smoke.gate import last_certificate, pass_gate
 from ..smoke.run import UnprovenError
 from ..state import SpecApplied
 from ..state.audit.built import built
-from ..status.drift.asking import see_changes
+from ..status.drift.node_reports import see_changes
 from ..status.observe import observe
 from .compiled import compile_for
 from .figures import publish

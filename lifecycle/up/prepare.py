@@ -26,7 +26,7 @@ from ..planning.purchase.offerings import choose_offerings
 from ..secrets.encryption import refuse_other_provider
 from ..smoke.gate import cached_verdict, note_drift
 from ..state import Journal, acquire
-from ..status.drift.asking import deviations, see_changes, unfixable_findings
+from ..status.drift.node_reports import deviations, see_changes, unfixable_findings
 from ..status.observe import Observation
 from ..status.observe import observe as observe_cluster
 from .compiled import compile_for

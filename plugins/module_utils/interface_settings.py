@@ -84,15 +84,15 @@ def address_settings(interface: str, rail: int, network: str) -> Iterator[Settin
     if flags and not int(flags, 16) & 1:
         yield Setting(f"{interface} is up", ("ip", "link", "set", "dev", interface, "up"))
     held = f"{address}/{wanted.prefixlen}"
-    answer = [info for each in _asked("address", "dev", interface) for info in each["addr_info"]]
+    answer = [info for each in _shown("address", "dev", interface) for info in each["addr_info"]]
     if held not in {f"{info.get('local')}/{info.get('prefixlen')}" for info in answer}:
         command = ("ip", "address", "replace", held, "dev", interface)
         yield Setting(f"{interface} has address {held}", command)
     route = {"dst": str(wanted), "dev": interface, "prefsrc": str(address)}
-    if not any(route.items() <= found.items() for found in _asked("route", "table", table)):
+    if not any(route.items() <= found.items() for found in _shown("route", "table", table)):
         path = (str(wanted), "dev", interface, "src", str(address), "table", table)
         yield Setting(f"{interface} has routes of its own", ("ip", "route", "replace", *path))
-    rules = _asked("rule")
+    rules = _shown("rule")
     if not any((r.get("src"), str(r.get("table"))) == (str(address), table) for r in rules):
         rule = ("ip", "rule", "add", "from", str(address), "table", table, "priority", priority)
         yield Setting(f"packets of {address} leave by {interface}", rule)
@@ -102,7 +102,7 @@ def address_settings(interface: str, rail: int, network: str) -> Iterator[Settin
             yield Setting(f"{interface}: {name} {text}, {why}", FileText(setting, text))
 
 
-def _asked(what: str, *words: str) -> list[dict[str, Any]]:
+def _shown(what: str, *words: str) -> list[dict[str, Any]]:
     """Return iproute2's output on an object; nothing where there is none, as for a new table."""
     code, text = run("ip", "-json", "-4", what, "show", *words)
     found = json.loads(text) if not code and text else []

@@ -101,7 +101,7 @@ def mounted() -> dict[str, str]:
 
 def nets() -> tuple[dict[str, list[str]], str]:
     """Return LNet's networks -> status of their interfaces; a message where LNet isn't up."""
-    code, text = ask("lnetctl", "net", "show")
+    code, text = query("lnetctl", "net", "show")
     if code:
         return {}, f"LNet is not up: {text}"
     found: dict[str, list[str]] = {}
@@ -120,7 +120,7 @@ def unreachable(device: str) -> str:
     """Return what is wrong with the way to a file system's management servers: one must answer."""
     wrong = []
     for nid in nids_of(device):
-        code, text = ask("lctl", "ping", nid)
+        code, text = query("lctl", "ping", nid)
         if code == 0:
             return ""
         wrong.append(f"{nid}: {text.splitlines()[-1] if text else 'no answer'}")
@@ -173,7 +173,7 @@ def changes(expected: Expected) -> Iterator[tuple[str, list[tuple[str, ...]]]]:
 def tunable_differences(mount: Mount) -> Iterator[tuple[str, str]]:
     """Yield the parameters that some part of the client has otherwise."""
     for name, value in mount["tunables"].items():
-        code, text = ask("lctl", "get_param", "-n", name)
+        code, text = query("lctl", "get_param", "-n", name)
         if code or set(text.split()) != {value}:
             yield name, value
 
@@ -185,7 +185,7 @@ def way(route: dict[str, str]) -> tuple[str, str]:
 
 def routes() -> dict[tuple[str, str], str]:
     """Return LNet's routes, network and router -> their state, "up" or "down"."""
-    _, text = ask("lnetctl", "route", "show", "--verbose")
+    _, text = query("lnetctl", "route", "show", "--verbose")
     found: dict[tuple[str, str], str] = {}
     entry: dict[str, str] = {}
     for line in [*text.splitlines(), "- net:"]:
@@ -224,7 +224,7 @@ def is_of(version: str, wanted: str) -> bool:
 
 def differences(expected: Expected) -> list[str]:
     """Return all differences on the running node."""
-    code, text = ask("lctl", "get_param", "-n", "version")
+    code, text = query("lctl", "get_param", "-n", "version")
     version = text.split()[-1] if code == 0 and text else "none"
     wrong = []
     if code:
@@ -274,7 +274,7 @@ def mount_differences(mount: Mount, now: dict[str, str]) -> list[str]:
     if silent := unreachable(device):
         return [silent]
     began = time.monotonic()
-    code, text = ask("stat", "--file-system", path)
+    code, text = query("stat", "--file-system", path)
     if code:
         return [f"does not answer ({time.monotonic() - began:.0f} s): {text}"]
     return target_differences(mount)
@@ -282,19 +282,19 @@ def mount_differences(mount: Mount, now: dict[str, str]) -> list[str]:
 
 def target_differences(mount: Mount) -> list[str]:
     """Return targets that are inactive or missing, and whether the number of OSTs is as wanted."""
-    code, text = ask("lfs", "osts", mount["path"])
+    code, text = query("lfs", "osts", mount["path"])
     if code:
         return [f"lfs osts: {text}"]
     osts = [line.split() for line in text.splitlines() if "OST" in line and "_UUID" in line]
     wrong = [f"{ost[1].removesuffix('_UUID')} is {ost[-1]}" for ost in osts if ost[-1] != "ACTIVE"]
     if not osts or (mount["osts"] and len(osts) != mount["osts"]):
         wrong.append(f"{len(osts)} OSTs, not {mount['osts'] or 'one or more'}")
-    _, text = ask("lfs", "check", "servers", mount["path"])
+    _, text = query("lfs", "check", "servers", mount["path"])
     lost = [line for line in text.splitlines() if line and not line.endswith("active.")]
     return wrong + [f"lfs check servers: {line}" for line in lost]
 
 
-def ask(*argv: str) -> tuple[int, str]:
+def query(*argv: str) -> tuple[int, str]:
     """Run a program within a time limit; return its status and what it printed."""
     return run_detached(*argv, timeout_s=ASK_S)
 

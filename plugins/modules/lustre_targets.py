@@ -188,10 +188,10 @@ def target(
 def label_of(one: Target, backend: str) -> str:
     """Return the target that a device holds already, or nothing."""
     if backend == "zfs":
-        code, text = ask("zfs", "get", "-H", "-o", "value", "lustre:svname", one["dataset"])
+        code, text = query("zfs", "get", "-H", "-o", "value", "lustre:svname", one["dataset"])
         found = text if code == 0 else ""
     else:
-        code, found = ask(
+        code, found = query(
             "blkid", "--probe", "--match-tag", "LABEL", "--output", "value", one["device"]
         )
     # Until it has registered at the MGS a target's label has ':' or '=' instead of '-'.
@@ -220,10 +220,10 @@ def device_content(device: str) -> str:
     is_block = stat.S_ISBLK(real.stat().st_mode)
     if not (is_block or os.environ.get("GCLUSTER_DISKS") == "files"):
         return "it is no block device"
-    code, text = ask("wipefs", "--no-act", "--noheadings", "--output", "TYPE,OFFSET", str(real))
+    code, text = query("wipefs", "--no-act", "--noheadings", "--output", "TYPE,OFFSET", str(real))
     if code or text:
         return f"it isn't blank: {' '.join(text.split()) or 'wipefs failed'}"
-    code, text = ask("blkid", "--probe", str(real))
+    code, text = query("blkid", "--probe", str(real))
     if code != NOTHING_FOUND:
         return f"it isn't blank: {text or f'blkid ended with {code}'}"
     block = Path("/sys/class/block", real.name)
@@ -346,10 +346,10 @@ def differences(wanted: Wanted) -> list[str]:
         for one in targets(wanted)
         if mounted().get(one["mount"]) != FSTYPE
     ]
-    code, text = ask("lctl", "get_param", "-n", "health_check")
+    code, text = query("lctl", "get_param", "-n", "health_check")
     if code or text.splitlines()[:1] != ["healthy"]:
         wrong.append(f"the servers' health check says: {text}")
-    code, text = ask("lctl", "dl")
+    code, text = query("lctl", "dl")
     rows = [line.split() for line in text.splitlines()]
     states = {row[3]: row[1] for row in rows if len(row) > NAME_COLUMN}
     for one in targets(wanted):
@@ -361,7 +361,7 @@ def differences(wanted: Wanted) -> list[str]:
     return wrong
 
 
-def ask(*argv: str) -> tuple[int, str]:
+def query(*argv: str) -> tuple[int, str]:
     """Run a program within a time limit; return its status and what it printed."""
     return run(*argv, timeout_s=ASK_S)
 

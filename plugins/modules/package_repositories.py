@@ -183,7 +183,7 @@ def fetched_key(repository: Repository, folder: Path) -> bytes:
         ["--import", str(offered)],
         ["--armor", "--output", str(keyring), "--export", wanted],
     ):
-        code, text = ask("gpg", "--batch", "--quiet", *arguments, environment=environment)
+        code, text = query("gpg", "--batch", "--quiet", *arguments, environment=environment)
         if code:
             raise Refused(f"{name}: gpg can't read its key: {text.strip()}")
     return keyring.read_bytes()
@@ -198,7 +198,7 @@ def try_apt(name: str, text: str, keyring: bytes, folder: Path) -> None:
     trusted.chmod(0o644)
     text = re.sub(r"(?m)^Signed-By: .*", f"Signed-By: {trusted}", text)
     (parts / f"{name}.sources").write_text(text)
-    code, output = ask(
+    code, output = query(
         "apt-get",
         "update",
         "--error-on=any",
@@ -222,7 +222,7 @@ def try_dnf(name: str, text: str, keyring: bytes, folder: Path) -> None:
     key.write_bytes(keyring)
     text = re.sub(r"(?m)^gpgkey=.*", f"gpgkey=file://{key}", text)
     (parts / f"{name}.repo").write_text(text)
-    code, output = ask("dnf", "--quiet", "--assumeyes", f"--setopt=reposdir={parts}", "makecache")
+    code, output = query("dnf", "--quiet", "--assumeyes", f"--setopt=reposdir={parts}", "makecache")
     if code:
         raise Refused(f"{name}: dnf refuses it, so it was not added: {reasons(output)}")
 
@@ -320,7 +320,7 @@ def install(
             if act:
                 replace(path, changes[path])
         if act and not uses_apt() and key_path(repository["name"]) in changes:
-            ask("rpm", "--import", str(key_path(repository["name"])))
+            query("rpm", "--import", str(key_path(repository["name"])))
     if not refused and uses_apt():
         changed += use_only_ours(act=act) if only else use_all_sources(act=act)
         # An image may have been baked without them.
@@ -338,7 +338,7 @@ def verify(repositories: list[Repository], *, only: bool) -> list[str]:
     wrong: list[str] = []
     ours: list[str] = []
     used = apt_indexes() if uses_apt() else []
-    text = "" if uses_apt() else ask("dnf", "--quiet", "repolist", "--enabled")[1]
+    text = "" if uses_apt() else query("dnf", "--quiet", "repolist", "--enabled")[1]
     for repository in repositories:
         name, key = repository["name"], key_path(repository["name"])
         if not key.exists() or primary_fingerprints(key) != [repository["key_fingerprint"]]:
@@ -364,7 +364,7 @@ def apt_indexes(*options: str) -> list[list[str]]:
     shown.
     """
     form = "$(REPO_URI) $(SIGNED_BY) $(FILENAME)"
-    _, text = ask("apt-get", "indextargets", *options, "--format", form, "Created-By: Packages")
+    _, text = query("apt-get", "indextargets", *options, "--format", form, "Created-By: Packages")
     return [line.split() for line in text.splitlines()]
 
 
@@ -375,7 +375,7 @@ def has_index(repository: Repository) -> bool:
     return any(list(file.parent.glob(f"{file.name}*")) for file in files)
 
 
-def ask(*argv: str, environment: dict[str, str] | None = None) -> tuple[int, str]:
+def query(*argv: str, environment: dict[str, str] | None = None) -> tuple[int, str]:
     """Run a program in a plain locale; return its status and what it printed."""
     settings = {"LC_ALL": "C.UTF-8", **(environment or {})}
     return run(*argv, timeout_s=TIMEOUT_S, environment=settings)

@@ -150,13 +150,13 @@ def rest_problem() -> str:
     port = re.search(r"(?m)^GCLUSTER_REST_LISTEN=.*:(\d+)$", settings)
     try:
         if port:
-            ask_rest(f"http://127.0.0.1:{port[1]}")
+            request_versions(f"http://127.0.0.1:{port[1]}")
     except Failed as failed:
         return f"slurmrestd: {failed}"
     return ""
 
 
-def ask_rest(base: str) -> None:
+def request_versions(base: str) -> None:
     """Query slurmctld through slurmrestd, with a new token and without one.
 
     Raises:

@@ -23,7 +23,7 @@ from ..spec import (
 )
 from .lock import Lock, SchedulerType, load_lock, parts
 from .need import Need, need_of
-from .resolve import asked_versions, resolve_need
+from .resolve import requested_versions, resolve_need
 from .resolved import Resolved, ResolvedComponent
 from .slurm import settled, slurm_sources
 from .table import software_table
@@ -106,7 +106,7 @@ def pool_stacks(
             pool=pool,
             machine=machine,
             software=own,
-            asked=asked_versions(own),
+            asked=requested_versions(own),
             need=need,
             resolved=resolved,
             is_real=not (

@@ -68,7 +68,7 @@ def resolve(
 _NO_VERSIONS = frozenset({"distribution", "containers", "sources"})
 
 
-def asked_versions(software: Software) -> dict[str, str]:
+def requested_versions(software: Software) -> dict[str, str]:
     """Return the versions that are written, by component."""
     given = msgspec.structs.asdict(software)
     return {
@@ -82,7 +82,9 @@ def resolve_need(software: Software, need: Need, lock: Lock) -> Resolved:
     """Return the versions that nodes with these needs get; as `resolve`."""
     parts = {component.key: component.part for component in lock.components}
     requested = {
-        key: version for key, version in asked_versions(software).items() if need.uses(parts[key])
+        key: version
+        for key, version in requested_versions(software).items()
+        if need.uses(parts[key])
     }
     named = None if need.image is None else lock.named_image(need.provider, need.image)
     wanted = software.distribution

@@ -74,7 +74,7 @@ class Api:
                 self._clients[service] = client
             return self._clients[service]
 
-    def ask(self, answer: type[T], service: str, operation: str, **parameters: Any) -> T:
+    def call(self, answer: type[T], service: str, operation: str, **parameters: Any) -> T:
         """Call an operation ("describe_subnets") and return its response.
 
         Raises:
@@ -91,7 +91,7 @@ class Api:
         `missing` is AWS' error code for that, or its prefix.
         """
         try:
-            return self.ask(answer, service, operation, **parameters)
+            return self.call(answer, service, operation, **parameters)
         except AwsError as error:
             if error.code.startswith(missing):
                 return None
@@ -204,7 +204,7 @@ def read_secret(place: str) -> str:
     parts = place.split(":", maxsplit=_ARN_PARTS - 1)
     if len(parts) < _ARN_PARTS or parts[2] != "secretsmanager":
         raise provider_error("GC917", "it is no ARN of a secret of AWS Secrets Manager")
-    answer = Api(parts[3]).ask(_Value, "secretsmanager", "get_secret_value", SecretId=place)
+    answer = Api(parts[3]).call(_Value, "secretsmanager", "get_secret_value", SecretId=place)
     if answer.secret_string is None:
         raise provider_error("GC917", "it is binary, and text is needed")
     return answer.secret_string

@@ -97,7 +97,7 @@ def terminate(api: Api, ids: Sequence[str]) -> None:
     for start in range(0, len(ids), _TERMINATE_BATCH):
         batch = list(ids[start : start + _TERMINATE_BATCH])
         try:
-            api.ask(Answer, "ec2", "terminate_instances", InstanceIds=batch)
+            api.call(Answer, "ec2", "terminate_instances", InstanceIds=batch)
         except AwsError as error:
             if error.code != "InvalidInstanceID.NotFound":
                 raise
@@ -143,7 +143,7 @@ def _launch(
 ) -> tuple[tuple[str, ...], list[Diagnostic]]:
     """Request machines on one offer; return what was started, and AWS' message where less was."""
     try:
-        answer = api.ask(
+        answer = api.call(
             _Fleet,
             "ec2",
             "create_fleet",
@@ -205,7 +205,7 @@ def client_token(token: str, number: int) -> str:
 
 def _template(api: Api, plan: SitePlan, pool: PoolPlan, offer: OfferPlan) -> str:
     wanted = tagged({**plan.labels.found_by(), POOL: pool.name, OFFER: offer.key})
-    found = api.ask(_Templates, "ec2", "describe_launch_templates", Filters=wanted)
+    found = api.call(_Templates, "ec2", "describe_launch_templates", Filters=wanted)
     if not found.launch_templates:
         raise provider_error(
             "GC978",
@@ -226,7 +226,7 @@ def _name(api: Api, plan: SitePlan, names: dict[str, str]) -> None:
     """Give machines their names."""
     for instance, name in names.items():
         tags = {HOST: name, "Name": f"{plan.labels.cluster}-{name}"}
-        api.ask(
+        api.call(
             Answer,
             "ec2",
             "create_tags",

@@ -73,7 +73,7 @@ def _efs(api: Api, identifier: str) -> str:
     one (EFS user guide, "Mounting on Amazon EC2 with a DNS name").
     """
     requested = {"FileSystemId": identifier}
-    found = api.ask(_MountTargets, "efs", "describe_mount_targets", **requested).mount_targets
+    found = api.call(_MountTargets, "efs", "describe_mount_targets", **requested).mount_targets
     if not found:
         raise provider_error(
             "GC1185",
@@ -94,7 +94,7 @@ def _openzfs(api: Api, identifier: str) -> str:
         if system.zfs is None:
             raise _other(identifier, "OpenZFS")
         volume = system.zfs.root_volume_id
-    (found,) = api.ask(_Volumes, "fsx", "describe_volumes", VolumeIds=[volume]).volumes
+    (found,) = api.call(_Volumes, "fsx", "describe_volumes", VolumeIds=[volume]).volumes
     if found.zfs is None:
         raise _other(identifier, "OpenZFS")
     return f"{_file_system(api, found.file_system_id).dns_name}:{found.zfs.volume_path}"
@@ -102,7 +102,7 @@ def _openzfs(api: Api, identifier: str) -> str:
 
 def _file_system(api: Api, identifier: str) -> _FileSystem:
     requested = {"FileSystemIds": [identifier]}
-    (system,) = api.ask(_FileSystems, "fsx", "describe_file_systems", **requested).file_systems
+    (system,) = api.call(_FileSystems, "fsx", "describe_file_systems", **requested).file_systems
     return system
 
 

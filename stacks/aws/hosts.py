@@ -84,7 +84,7 @@ def instances(api: Api, plan: SitePlan, **tags: str) -> tuple[Instance, ...]:
 def console(api: Api, instance: str) -> str:
     """Return what a console shows; "" also where it can't be read yet."""
     try:
-        answer = api.ask(_Console, "ec2", "get_console_output", InstanceId=instance, Latest=True)
+        answer = api.call(_Console, "ec2", "get_console_output", InstanceId=instance, Latest=True)
     except AwsError as error:
         if error.code in {"InvalidInstanceID.NotFound", "UnsupportedOperation"}:
             return ""
@@ -102,7 +102,7 @@ def places(api: Api, machines: Iterable[Instance]) -> dict[str, Placement]:
     try:
         for start in range(0, len(ids), _TOPOLOGY_BATCH):
             batch = ids[start : start + _TOPOLOGY_BATCH]
-            answer = api.ask(_Places, "ec2", "describe_instance_topology", InstanceIds=batch)
+            answer = api.call(_Places, "ec2", "describe_instance_topology", InstanceIds=batch)
             found |= {
                 place.instance_id: Placement(
                     block=place.capacity_block_id,

@@ -62,7 +62,7 @@ class _Prices(Answer, frozen=True):
 
 def spot_price(api: Api, machine: str) -> tuple[float, float] | None:
     """Return the newest spot price in USD per hour and its age in seconds; None: AWS has none."""
-    answer = api.ask(
+    answer = api.call(
         _SpotPrices,
         "ec2",
         "describe_spot_price_history",
@@ -88,7 +88,7 @@ def on_demand_price(api: Api, machine: str) -> float | None:
         "preInstalledSw": "NA",
         "capacitystatus": "Used",
     }
-    answer = api.ask(
+    answer = api.call(
         _Prices,
         "pricing",
         "get_products",

@@ -149,7 +149,7 @@ class Session(ListingSession[Instance]):
                 _Groups, "autoscaling", "describe_auto_scaling_groups", Filters=wanted
             )
             for name in [g.name for page in pages for g in page.groups if g.name not in known]:
-                self.api.ask(
+                self.api.call(
                     Answer,
                     "autoscaling",
                     "delete_auto_scaling_group",

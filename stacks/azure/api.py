@@ -163,7 +163,7 @@ class Api:
 
     def get(self, kind: type[T], path: str, version: str, **query: str) -> T:
         """Return one answer of Azure Resource Manager; raises ProviderError."""
-        return self._ask(kind, self._url(path, version, query))
+        return self._send(kind, self._url(path, version, query))
 
     def find(self, kind: type[T], path: str, version: str) -> T | None:
         """Return one response, None where nothing exists there; raises ProviderError."""
@@ -178,7 +178,7 @@ class Api:
         """Yield the items of all pages; raises ProviderError."""
         url: str | None = self._url(path, version, query)
         while url:
-            page = self._ask(_Page, url)
+            page = self._send(_Page, url)
             yield from (decode_json(item, kind) for item in page.value)
             url = page.next_link
 
@@ -193,7 +193,7 @@ class Api:
         manager = self.cloud.resource_manager.rstrip("/")
         return f"{manager}{path}?{urlencode({**query, 'api-version': version})}"
 
-    def _ask(self, kind: type[T], url: str) -> T:
+    def _send(self, kind: type[T], url: str) -> T:
         with refusals():
             response = self._sent(url)
             response.raise_for_status()

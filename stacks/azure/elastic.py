@@ -41,7 +41,7 @@ def grow(
         ProviderError: no capacity, no quota, or more than the pool may have.
     """
     part = sets.of_pool(pool.name)
-    refusal = _ask(sets, pool, part, names, token)
+    refusal = _start_machines(sets, pool, part, names, token)
     before = set(sets.observe(part).name_table.ids)
     seen, name_table = _write_names(sets, part, pool.nodes)
     broken = {machine.number for machine in seen.machines if machine.state in BROKEN}
@@ -68,7 +68,7 @@ def is_left(sets: ScaleSets, pool: str, names: Collection[str], token: str) -> b
     return name_table.intent(token) is not None or any(name in name_table.ids for name in names)
 
 
-def _ask(
+def _start_machines(
     sets: ScaleSets, pool: PoolPlan, part: str, names: Sequence[str], token: str
 ) -> ProviderError | None:
     """Raise the capacity once for a token; return Azure's message where it refused."""

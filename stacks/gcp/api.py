@@ -157,7 +157,7 @@ class Api:
         self._services = addresses() if services is None else services
         self._pause_s = pause_s
 
-    def ask(
+    def call(
         self,
         answer: type[T],
         path: str,
@@ -172,7 +172,7 @@ class Api:
         Raises:
             GoogleError: it refused, or there is no login.
         """
-        return decode_json(self._ask(service, method, path, query, body), answer)
+        return decode_json(self._send(service, method, path, query, body), answer)
 
     def find(
         self,
@@ -184,7 +184,7 @@ class Api:
     ) -> T | None:
         """Return the response, or None where no such resource exists. Raises as `ask`."""
         try:
-            return self.ask(answer, path, service=service, query=query)
+            return self.call(answer, path, service=service, query=query)
         except GoogleError as error:
             if error.status == NOT_FOUND:
                 return None
@@ -202,7 +202,7 @@ class Api:
         token = ""
         while True:
             requested = {**(query or {}), **({"pageToken": token} if token else {})}
-            content = self._ask(service, "GET", path, requested, None)
+            content = self._send(service, "GET", path, requested, None)
             yield decode_json(content, answer)
             token = decode_json(content, _Page).next_page_token
             if not token:
@@ -220,7 +220,7 @@ class Api:
                 message = f"operation {operation.name} is not at its end after {patience_s:.0f} s"
                 raise GoogleError(message, resource=resource)
             path = f"{self.in_zone(zone)}/operations/{operation.name}/wait"
-            operation = self.ask(Operation, path, method="POST")
+            operation = self.call(Operation, path, method="POST")
         if operation.error is not None:
             message_text = "\n".join(f"{e.code}: {e.message}" for e in operation.error.errors)
             raise GoogleError(message_text, resource=resource)
@@ -237,7 +237,7 @@ class Api:
         """Return the path of a region."""
         return f"{self.in_project()}/regions/{quote(region)}"
 
-    def _ask(
+    def _send(
         self, service: str, method: str, path: str, query: Mapping[str, str] | None, body: Body
     ) -> bytes:
         url = f"{self._services[service]}/{path}"
@@ -328,7 +328,7 @@ def read_secret(place: str, login: Login | None = None) -> str:
     if named is None:
         raise provider_error("GC917", "it is no projects/PROJECT/secrets/NAME of Secret Manager")
     path = f"{place}{'' if named[2] else '/versions/latest'}:access"
-    version = Api(named[1], login=login).ask(_Version, path, service="secrets")
+    version = Api(named[1], login=login).call(_Version, path, service="secrets")
     try:
         return base64.b64decode(version.payload.data).decode()
     except UnicodeDecodeError:

@@ -103,7 +103,7 @@ def delete(api: Api, machines: Iterable[Instance]) -> None:
     def one(machine: Instance) -> None:
         path = f"{api.in_zone(machine.zone_name)}/instances/{machine.name}"
         try:
-            api.wait(api.ask(Operation, path, method="DELETE"), resource=machine.name)
+            api.wait(api.call(Operation, path, method="DELETE"), resource=machine.name)
         except GoogleError as error:
             if error.status != NOT_FOUND:
                 raise
@@ -153,7 +153,7 @@ def _insert(
     operations = []
     for number, (policy, group) in enumerate(_calls(pool, hosts, policies)):
         operations.append(
-            api.ask(
+            api.call(
                 Operation,
                 f"{api.in_zone(option.zone)}/instances/bulkInsert",
                 method="POST",
@@ -263,7 +263,7 @@ def name_queued(api: Api, plan: SitePlan, machines: Sequence[Instance]) -> int:
             path = f"{api.in_zone(machine.zone_name)}/instances/{machine.name}/setLabels"
             labels = {**machine.labels, HOST: label_value(host)}
             body: Body = {"labels": labels, "labelFingerprint": machine.label_fingerprint}
-            api.wait(api.ask(Operation, path, method="POST", body=body), resource=machine.name)
+            api.wait(api.call(Operation, path, method="POST", body=body), resource=machine.name)
             named += 1
     return named
 

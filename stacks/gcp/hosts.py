@@ -166,6 +166,6 @@ def serial_port(api: Api, machine: Instance) -> str:
     """Return what a machine's console shows; "" where it can't be read."""
     path = f"{api.in_zone(machine.zone_name)}/instances/{machine.name}/serialPort"
     try:
-        return api.ask(_SerialPort, path).contents
+        return api.call(_SerialPort, path).contents
     except GoogleError:
         return ""

@@ -138,8 +138,8 @@ class Session(ListingSession[Instance]):
     def _existing_device(self, storage: ManagedStorage) -> str:
         identifier = str(storage.existing)
         if not isinstance(storage, FilestoreStorage):
-            return self.api.ask(_FileSystem, identifier, service="lustre").mount_point
-        found = self.api.ask(_Filestore, identifier, service="filestore")
+            return self.api.call(_FileSystem, identifier, service="lustre").mount_point
+        found = self.api.call(_Filestore, identifier, service="filestore")
         return f"{found.networks[0].ip_addresses[0]}:/{found.file_shares[0].name}"
 
     def _is_node(self, machine: Instance) -> bool:

@@ -153,10 +153,10 @@ class Engine:
     def facts(self) -> EngineFacts:
         """Return the engine's facts, queried once; raises ProviderError when it doesn't work."""
         if self._facts is None:
-            self._facts = self._ask_facts()
+            self._facts = self._query_facts()
         return self._facts
 
-    def _ask_facts(self) -> EngineFacts:
+    def _query_facts(self) -> EngineFacts:
         answer = self._json("info", "--format", "json")
         host, store = answer["host"], answer["store"]
         return EngineFacts(

@@ -30,7 +30,7 @@ class DockerEngine(Engine):
     name: Literal["podman", "docker"] = "docker"
     start_options = ()  # its nodes may make namespaces
 
-    def _ask_facts(self) -> EngineFacts:
+    def _query_facts(self) -> EngineFacts:
         answer = self._json("info", "--format", "{{json .}}")
         if not answer.get("ServerVersion"):
             raise provider_error(

@@ -98,7 +98,7 @@ class Api:
                 )
             return self._clients[service]
 
-    def ask(
+    def call(
         self, answer: type[T], service: str, operation: str, *arguments: Any, **parameters: Any
     ) -> T:
         """Call an operation ("get_subnet") and return its response.
@@ -116,7 +116,7 @@ class Api:
     def find(self, answer: type[T], service: str, operation: str, *arguments: Any) -> T | None:
         """Return the response; None where this login sees no such resource. Raises as `ask`."""
         try:
-            return self.ask(answer, service, operation, *arguments)
+            return self.call(answer, service, operation, *arguments)
         except OciError as error:
             if error.code == NOT_FOUND:
                 return None

@@ -94,7 +94,7 @@ def terminate(api: Api, machines: Iterable[str]) -> None:
 
     def end(machine: str) -> None:
         call = "terminate_instance"
-        api.ask(object, "compute", call, machine, preserve_boot_volume=False)
+        api.call(object, "compute", call, machine, preserve_boot_volume=False)
 
     with ThreadPoolExecutor(_AT_ONCE) as workers:
         list(workers.map(end, machines))
@@ -152,7 +152,7 @@ class _Burst:
         }
         once = retry_token(self._token, host, self._offer.key, self._ended[host])
         try:
-            made = self._api.ask(
+            made = self._api.call(
                 Instance, "compute", "launch_instance", details, opc_retry_token=once
             )
         except OciError as error:
@@ -176,7 +176,7 @@ class _Burst:
             for found in page:
                 if wanted.items() <= found.freeform_tags.items():
                     get = "get_instance_configuration"
-                    return self._api.ask(_Configuration, "management", get, found.id)
+                    return self._api.call(_Configuration, "management", get, found.id)
         raise provider_error(
             "GC978",
             f'pool "{self._pool.name}" has no instance configuration for {self._offer.key}',

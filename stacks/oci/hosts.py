@@ -98,7 +98,7 @@ def addresses(api: Api, plan: SitePlan, machines: Iterable[Instance]) -> dict[st
     """Return instance -> its private and its public address, "" where it has none."""
 
     def of(machine: Instance) -> tuple[str, str]:
-        attached = api.ask(
+        attached = api.call(
             tuple[_Attachment, ...],
             "compute",
             "list_vnic_attachments",
@@ -107,7 +107,7 @@ def addresses(api: Api, plan: SitePlan, machines: Iterable[Instance]) -> dict[st
         )
         for attachment in attached:
             if attachment.lifecycle_state == "ATTACHED":
-                vnic = api.ask(_Vnic, "network", "get_vnic", attachment.vnic_id)
+                vnic = api.call(_Vnic, "network", "get_vnic", attachment.vnic_id)
                 if vnic.is_primary:
                     return vnic.private_ip, vnic.public_ip or ""
         return NO_ADDRESSES
@@ -124,7 +124,7 @@ def read_console(api: Api, instance: str, *, pause_s: float = 2.0) -> str:
     OCI captures the console first ("console history"), and the capture is removed again.
     """
     try:
-        capture = api.ask(_History, "compute", "capture_console_history", {"instanceId": instance})
+        capture = api.call(_History, "compute", "capture_console_history", {"instanceId": instance})
     except OciError as error:
         if error.code in {NOT_FOUND, "IncorrectState", "Conflict"}:
             return ""
@@ -132,17 +132,17 @@ def read_console(api: Api, instance: str, *, pause_s: float = 2.0) -> str:
     try:
         return _captured(api, capture, pause_s)
     finally:
-        api.ask(object, "compute", "delete_console_history", capture.id)
+        api.call(object, "compute", "delete_console_history", capture.id)
 
 
 def _captured(api: Api, capture: _History, pause_s: float) -> str:
     until = time.monotonic() + _CAPTURE_S
     while capture.lifecycle_state not in {"SUCCEEDED", "FAILED"} and time.monotonic() < until:
         time.sleep(pause_s)
-        capture = api.ask(_History, "compute", "get_console_history", capture.id)
+        capture = api.call(_History, "compute", "get_console_history", capture.id)
     if capture.lifecycle_state != "SUCCEEDED":
         return ""
-    said = api.ask(
+    said = api.call(
         object, "compute", "get_console_history_content", capture.id, length=_CONSOLE_BYTES
     )
     return said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)

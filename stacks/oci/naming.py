@@ -86,7 +86,7 @@ def name_nodes(api: Api, plan: SitePlan) -> None:
             for machine, name in _free(pool, there):
                 tags = {**machine.freeform_tags, HOST: name}
                 details = {"freeformTags": tags, "displayName": plan.names(name)}
-                api.ask(Answer, "compute", "update_instance", machine.id, details)
+                api.call(Answer, "compute", "update_instance", machine.id, details)
 
 
 def _free(pool: PoolPlan, there: tuple[Instance, ...]) -> list[tuple[Instance, str]]:
@@ -112,7 +112,7 @@ def give_back(api: Api, plan: SitePlan) -> None:
                     "isAutoTerminate": True,
                 }
                 call = "detach_instance_pool_instance"
-                api.ask(object, "management", call, group, details)
+                api.call(object, "management", call, group, details)
 
 
 def _members(api: Api, plan: SitePlan, pool: PoolPlan, wanted: set[str]) -> dict[str, str]:

@@ -136,7 +136,7 @@ class Session(ListingSession[Instance]):
         identifier = str(storage.existing)
         if isinstance(storage, OciFileStorage):
             return _mount_target_device(self.api, identifier)
-        there = self.api.ask(_FileSystem, "lustre", "get_lustre_file_system", identifier)
+        there = self.api.call(_FileSystem, "lustre", "get_lustre_file_system", identifier)
         return f"{there.management_service_address}@{there.lnet}:/{there.file_system_name}"
 
     def _is_node(self, machine: Instance) -> bool:
@@ -160,9 +160,9 @@ def _mount_target_device(api: Api, identifier: str) -> str:
     Raises:
         ProviderError: OCI can't be queried, or no mount target exports it (GC1185).
     """
-    system = api.ask(_NfsSystem, "files", "get_file_system", identifier)
+    system = api.call(_NfsSystem, "files", "get_file_system", identifier)
     where = (system.compartment_id, system.availability_domain)
-    exports = api.ask(
+    exports = api.call(
         tuple[_Export, ...],
         "files",
         "list_exports",
@@ -171,11 +171,13 @@ def _mount_target_device(api: Api, identifier: str) -> str:
     )
     for export in exports:
         requested = {"export_set_id": export.export_set_id}
-        for target in api.ask(
+        for target in api.call(
             tuple[_MountTarget, ...], "files", "list_mount_targets", *where, **requested
         ):
             if target.lifecycle_state == "ACTIVE" and target.private_ip_ids:
-                address = api.ask(_PrivateIp, "network", "get_private_ip", target.private_ip_ids[0])
+                address = api.call(
+                    _PrivateIp, "network", "get_private_ip", target.private_ip_ids[0]
+                )
                 return f"{address.ip_address}:{export.path}"
     raise provider_error(
         "GC1185",

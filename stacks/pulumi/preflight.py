@@ -46,7 +46,7 @@ class Cloud(msgspec.Struct, frozen=True, kw_only=True):
     """Code for a question without an answer."""
 
 
-def ask_all(cloud: Cloud, questions: Iterable[Question]) -> tuple[Diagnostic, ...]:
+def run_preflight(cloud: Cloud, questions: Iterable[Question]) -> tuple[Diagnostic, ...]:
     """Run all queries at once; return the results in the order of the queries.
 
     A query without a response is a warning that names it: the others still count. All that is

@@ -300,13 +300,15 @@ def _failed_intents(
     try:
         yield
     except ProviderError as error:
-        if not any(found.code in _UNSURE for found in error.diagnostics) and not _asked(is_left):
+        if not any(found.code in _UNSURE for found in error.diagnostics) and not _may_be_left(
+            is_left
+        ):
             for intent in intents:
                 ledger.failed(intent, str(error))
         raise
 
 
-def _asked(is_left: Callable[[], bool]) -> bool:
+def _may_be_left(is_left: Callable[[], bool]) -> bool:
     try:
         return is_left()
     except ProviderError:

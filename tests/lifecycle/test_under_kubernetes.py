@@ -6,8 +6,8 @@ import pytest
 
 from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
 from gcluster.lifecycle.cluster.progress import silent
-from gcluster.lifecycle.down.expiry.ask import ask_jobs
 from gcluster.lifecycle.down.expiry.jobs import Jobs
+from gcluster.lifecycle.down.expiry.running_work import query_jobs
 from gcluster.lifecycle.operations.burst.agent.run import run_agent
 from gcluster.lifecycle.operations.burst.explain import explain_job
 from gcluster.lifecycle.operations.repair.work import repair
@@ -41,7 +41,7 @@ def test_a_node_is_recreated_when_it_is_named(up: SampleCluster) -> None:
 
 
 def test_simulated_nodes_run_no_jobs_that_would_keep_it(up: SampleCluster) -> None:
-    assert ask_jobs(up.open(running=True)) == Jobs()
+    assert query_jobs(up.open(running=True)) == Jobs()
     assert up.down().exit_code is Exit.OK
 
 

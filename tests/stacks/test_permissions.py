@@ -53,14 +53,14 @@ def _recorded(cloud: str) -> set[str]:
 
 
 def _aws_actions() -> set[str]:
-    """Return the actions of all calls that the code makes through `Api.ask`, `find` and `pages`."""
+    """Return the actions of all calls that the code makes by `Api.call`, `find` and `pages`."""
     found = set()
     for tree in _sources("aws"):
         for node in ast.walk(tree):
             if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
                 continue
             words = [a.value for a in node.args if isinstance(a, ast.Constant)]
-            if node.func.attr in {"ask", "find", "pages"} and len(words) == 2:
+            if node.func.attr in {"call", "find", "pages"} and len(words) == 2:
                 service, operation = map(str, words)
                 action = "".join(word.capitalize() for word in operation.split("_"))
                 found.add(f"{_SERVICES.get(service, service)}:{action}")

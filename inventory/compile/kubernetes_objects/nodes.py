@@ -62,7 +62,7 @@ def pool_labels(facts: KubernetesFacts, pool: str) -> dict[str, str]:
     pool_spec, node = facts.spec.pools[pool], facts.nodes[pool]
     requested = {} if pool_spec.kubernetes is None else pool_spec.kubernetes.labels
     labels = {**requested, POOL: pool, SITE: pool_spec.site}
-    labels |= {taint_label(one["key"]): "true" for one in _asked_taints(facts, pool)}
+    labels |= {taint_label(one["key"]): "true" for one in _requested_taints(facts, pool)}
     if (runtime := runtime_class(facts, pool)) is not None:
         labels[f"{RUNTIME_DOMAIN}/{runtime}"] = "true"
     if node.machine is not None:
@@ -131,14 +131,14 @@ def pool_taints(facts: KubernetesFacts, pool: str) -> list[Json]:
 
     Not those for the cluster's own pods.
     """
-    requested, pool_spec = _asked_taints(facts, pool), facts.spec.pools[pool]
+    requested, pool_spec = _requested_taints(facts, pool), facts.spec.pools[pool]
     system = pool_spec.kubernetes is not None and pool_spec.kubernetes.system
     if system or any(pool in partition.pools for partition in facts.partitions.values()):
         return requested
     return [*requested, {"key": NO_PARTITION, "value": "true", "effect": "NoSchedule"}]
 
 
-def _asked_taints(facts: KubernetesFacts, pool: str) -> list[Json]:
+def _requested_taints(facts: KubernetesFacts, pool: str) -> list[Json]:
     requested = facts.spec.pools[pool].kubernetes
     given = () if requested is None else requested.taints
     return [{"key": one.key, "value": one.value, "effect": one.effect} for one in given]

@@ -13,9 +13,9 @@ from ...nodes.ssh import SshSession
 from ...state import ExpiryWithdrawn
 from ...state.store import utc_now
 from .announce import withdraw
-from .ask import running_spec
 from .due import Lifetime, ending, lifetime
 from .jobs import Jobs
+from .running_work import running_spec
 
 
 def refuse_ended(cluster: Cluster) -> None:

@@ -21,9 +21,9 @@ from ...state import ExpiryAnnounced, ExpiryKind, ExpiryWithdrawn
 from ...state.audit.trail import exported
 from ..down import down
 from .announce import announce, withdraw
-from .ask import ask_jobs, running_spec
 from .due import Ending, Lifetime, ending, lifetime
 from .jobs import Jobs
+from .running_work import query_jobs, running_spec
 
 _SLACK_S = 60.0
 """Clocks of the controller and of this machine may differ by so much."""
@@ -68,7 +68,7 @@ def reap_once(
     report: Reporter,
     *,
     now: datetime,
-    ask: Callable[[Cluster], Jobs] = ask_jobs,
+    ask: Callable[[Cluster], Jobs] = query_jobs,
 ) -> ReaperResult:
     """Do one pass over a cluster's expiry.
 

@@ -25,7 +25,7 @@ from ...smoke.launch import Launch
 from ...smoke.launching.slurm import FREE
 from ...smoke.run import floor_of
 from ...smoke.saved import wire_of
-from ...status.slurm import ask_controller
+from ...status.slurm import query_controller
 from .jobs import Job, is_there, job_name, run_job
 from .reading.output import read_output
 from .record import Plan, Record, Result, now
@@ -118,7 +118,7 @@ class Execution:
         return {want.key: why for want in wave} if why else {}
 
     def _idle(self) -> set[str]:
-        view = ask_controller(self._session, self._controller)
+        view = query_controller(self._session, self._controller)
         if view.problem:
             raise failure("GC931", f"the idle nodes are unknown: {view.problem}")
         return {name for name, state in view.states.items() if state.rstrip("-+$") in FREE}

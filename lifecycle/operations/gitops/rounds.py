@@ -18,8 +18,8 @@ from ....schemas.fleet.ordering import Fleet
 from ....stacks.provider import ProviderError
 from ...cluster.cluster import Cluster, open_applied
 from ...cluster.outcome import Exit, LifecycleError
-from ...down.expiry.ask import ask_jobs
 from ...down.expiry.reaper import reap_once
+from ...down.expiry.running_work import query_jobs
 from ...state import StateStore
 from .act import Acted, bring_up, pause_s, take_down
 from .desired import Desired, last_change, read_desired, sync_status
@@ -217,7 +217,7 @@ class Removed(NamedTuple):
     def take_down(self) -> None:
         """Take each down that runs no jobs; data is kept."""
         for name, cluster in self.named.items():
-            busy = ask_jobs(cluster).why_not
+            busy = query_jobs(cluster).why_not
             if busy:
                 self.record.spec_removed(name, Acted("refused", f"not removed: {busy}"))
                 continue

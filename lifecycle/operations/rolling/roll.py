@@ -154,29 +154,29 @@ class Patient:
 
     def nodes(self, nodes: Collection[str]) -> Mapping[str, NodeUse]:
         """Return the use of each node."""
-        return self._asked(lambda: self._service.nodes(nodes))
+        return self._retried(lambda: self._service.nodes(nodes))
 
     def drain(self, nodes: Collection[str], reason: str) -> None:
         """Let no further job start on the nodes."""
-        self._asked(lambda: self._service.drain(nodes, reason))
+        self._retried(lambda: self._service.drain(nodes, reason))
 
     def resume(self, nodes: Collection[str]) -> None:
         """Let jobs start on the nodes again."""
-        self._asked(lambda: self._service.resume(nodes))
+        self._retried(lambda: self._service.resume(nodes))
 
     def requeue(self, jobs: Collection[str]) -> None:
         """Put jobs back in line."""
-        self._asked(lambda: self._service.requeue(jobs))
+        self._retried(lambda: self._service.requeue(jobs))
 
     def pinned(self, nodes: Collection[str]) -> Mapping[str, str]:
         """Return the jobs that end where these nodes are no more."""
-        return self._asked(lambda: self._service.pinned(nodes))
+        return self._retried(lambda: self._service.pinned(nodes))
 
-    def _asked(self, ask: Callable[[], _T]) -> _T:
+    def _retried(self, call: Callable[[], _T]) -> _T:
         until = self._clock.now() + SILENCE_S
         while True:
             try:
-                return ask()
+                return call()
             except SchedulerSilent:
                 if self._clock.now() >= until:
                     raise

@@ -22,12 +22,12 @@ from ..changes import SiteAnswers
 from .offline import unsigned
 
 
-def ask_cluster(cluster: Cluster) -> tuple[SiteAnswers, ...]:
+def preflight_of(cluster: Cluster) -> tuple[SiteAnswers, ...]:
     """Query the sites of a cluster, without a change to follow.
 
     A site that can't be queried, for lack of its extra or its login, gives a warning.
     """
-    return _ask(open_sites(cluster), _requested_or_given)
+    return _query(open_sites(cluster), _requested_or_given)
 
 
 def refuse_obstacles(sites: tuple[OpenSite, ...], report: Reporter) -> None:
@@ -37,7 +37,7 @@ def refuse_obstacles(sites: tuple[OpenSite, ...], report: Reporter) -> None:
         LifecycleError: something blocks `up` (exit code REFUSED).
         ProviderError: a site can't be queried.
     """
-    answers = _ask(sites, lambda site: site.provider.preflight(site.context))
+    answers = _query(sites, lambda site: site.provider.preflight(site.context))
     found = [diagnostic for site in answers for diagnostic in site.diagnostics]
     for diagnostic in found:
         if not diagnostic.is_error:
@@ -47,7 +47,7 @@ def refuse_obstacles(sites: tuple[OpenSite, ...], report: Reporter) -> None:
         raise LifecycleError(*errors, exit_code=Exit.REFUSED)
 
 
-def _ask(
+def _query(
     sites: tuple[OpenSite, ...], ask: Callable[[OpenSite], tuple[Diagnostic, ...]]
 ) -> tuple[SiteAnswers, ...]:
     found = at_each(sites, ask)

@@ -32,7 +32,7 @@ def choose_offerings(
     def chosen(of: FallbackListView, option: OptionView) -> OptionView:
         if option.buy_hours is None or option.state not in {"next", "after"}:
             return option
-        found = _asked(at[of.site], of.pool, option.key)
+        found = _found_block(at[of.site], of.pool, option.key)
         if found is None:
             return replace(option, offering="none on offer now")
         ids[f"{of.pool}/{option.key}"] = found.id
@@ -47,7 +47,7 @@ def choose_offerings(
     return replace(plan, fallback_lists=lists), replace(wishes, offerings=ids)
 
 
-def _asked(site: OpenSite, pool: str, option: str) -> BlockOffering | None:
+def _found_block(site: OpenSite, pool: str, option: str) -> BlockOffering | None:
     try:
         return site.provider.block_offering(site.context, pool, option)
     except ProviderError as error:

@@ -56,7 +56,7 @@ EMPTY = AccountingState(
 """Of a cluster that isn't there yet: what slurmdbd makes by itself."""
 
 
-def asking(cluster: str, *, accounts: bool) -> str:
+def dump_command(cluster: str, *, accounts: bool) -> str:
     """Return the shell script that prints the books; without accounts the windows alone."""
     requested = [job_query(), show_command()]
     if accounts:
@@ -84,7 +84,7 @@ def query_accounting(
     Raises:
         BooksError: it can't be reached, or Slurm's output is not as expected.
     """
-    command = as_root(controller, ["sh", "-c", asking(cluster, accounts=accounts)])
+    command = as_root(controller, ["sh", "-c", dump_command(cluster, accounts=accounts)])
     answer = session.run_many([controller], command, timeout_s=_LIMIT_S)[controller.name]
     if isinstance(answer, Unreachable):
         raise AccountingError(f"{controller.name}: {answer.reason}")

@@ -12,7 +12,7 @@ from ....inventory.hosts import Host
 from ....schemas.derived.hostlist import fold
 from ...nodes.ssh import SshSession, Unreachable
 from ...nodes.ssh.arguments import AS_ROOT
-from ...status.slurm import SchedulerView, ask_controller
+from ...status.slurm import SchedulerView, query_controller
 from ..launch import Launch
 from .launcher import Ended
 
@@ -48,7 +48,7 @@ class SlurmLauncher:
         runs have ended, or a killed controller still lists an ended one.
         """
         self._session.run(self._controller, END_EARLIER, timeout_s=_LIMIT_S)
-        return choose_idle(ask_controller(self._session, self._controller), compute)
+        return choose_idle(query_controller(self._session, self._controller), compute)
 
     def run(self, launch: Launch, take: Callable[[str], None], limit_s: float) -> Ended:
         """Run one AllReduce as a job step of its own; see `Launcher`.
@@ -91,7 +91,7 @@ class SlurmLauncher:
 
     def _cancel(self, launch: Launch) -> str:
         """Cancel the job; return its last state and Slurm's reason, "" when it isn't known."""
-        line = f"{_ask(launch)}; {_cancel(launch)}"
+        line = f"{_query(launch)}; {_cancel(launch)}"
         answer = self._session.run(self._controller, line, timeout_s=20)
         return "" if isinstance(answer, Unreachable) else answer.stdout.strip()
 
@@ -193,7 +193,7 @@ def choose_idle(
     return idle, tuple(host.name for host in compute if host not in idle)
 
 
-def _ask(launch: Launch) -> str:
+def _query(launch: Launch) -> str:
     """Return the line that prints the job's state and Slurm's reason for it."""
     return f"squeue --noheader --name={launch.job} --format='%T %r'"
 

@@ -27,8 +27,8 @@ from ...operations.repair.queue import queue
 from ...planning.guards import ever_converged
 from ...smoke.gate import note_drift
 from ...state import Event, SmokeFinished, SpecApplied
-from .asking import Wanted, ask_nodes, deviations, wanted_steps
 from .kubernetes import KubernetesDrift
+from .node_reports import Wanted, deviations, query_nodes, wanted_steps
 from .nodes import NodeReport, judge
 from .scheduler import SchedulerDrift, scheduler_drift
 from .sites import compare, list_site, site_drifts
@@ -180,7 +180,7 @@ class _Hosts:
         real = [host for host in self._asked if host.connection == "ssh"]
         kept = kept_stamps(self._sites, self._asked)
         noted = [(h, _only_stamps(kept[h.name])) for h in self._asked if h.name in kept]
-        return [*noted, *ask_nodes(session, real, self._wanted, drift.words)]
+        return [*noted, *query_nodes(session, real, self._wanted, drift.words)]
 
     def _managed(self, drift: SchedulerDrift, session: SshSession) -> dict[str, str]:
         """Query the control plane that a cloud runs, from here; {} where there is none."""

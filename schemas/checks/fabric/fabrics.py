@@ -19,7 +19,7 @@ _TCP = "ethernet"
 """The class that every machine has: TCP over the nodes' own network."""
 
 
-def _asked(context: CheckContext) -> Iterator[tuple[str, Pool, Machine, Fabric]]:
+def _requested(context: CheckContext) -> Iterator[tuple[str, Pool, Machine, Fabric]]:
     """Yield pools that name a class, where machine and class are known and real."""
     for name, pool in context.pools.items():
         machine = context.machine_in_pool(pool)
@@ -85,7 +85,7 @@ def fabric_not_on_machine(context: CheckContext) -> Iterator[Finding]:
     round. `nvlink` carries traffic between nodes only where an NVLink domain spans nodes. Every
     machine has `ethernet`.
     """
-    for name, pool, machine, fabric in _asked(context):
+    for name, pool, machine, fabric in _requested(context):
         if not _is_of_provider(context, pool, fabric) or _fits(context, pool, machine, fabric):
             continue
         yield Finding(
@@ -122,7 +122,7 @@ def impossible_pools(context: CheckContext) -> frozenset[str]:
     """Return the pools whose class can't be theirs: what they have instead is not known."""
     return frozenset(
         name
-        for name, pool, machine, fabric in _asked(context)
+        for name, pool, machine, fabric in _requested(context)
         if not _is_of_provider(context, pool, fabric) or not _fits(context, pool, machine, fabric)
     )
 
@@ -134,7 +134,7 @@ def fabric_speed_mismatch(context: CheckContext) -> Iterator[Finding]:
     Cards that are slower can't be of that class. Faster cards on slower switches work, at the speed
     of the switches: that is a warning, because the floor of the smoke test is computed from it.
     """
-    for name, pool, machine, fabric in _asked(context):
+    for name, pool, machine, fabric in _requested(context):
         if fabric.nic_gbps is None or fabric.nic_kind is None:
             continue
         if not _is_of_provider(context, pool, fabric) or not _fits(context, pool, machine, fabric):

@@ -22,7 +22,7 @@ _SHARED = {"gib": {"gib", "gib-metal"}}
 """Part -> the plugins that it is of, where it is not alone."""
 
 
-def _asked(stack: PoolStack) -> Iterator[Component]:
+def _requested(stack: PoolStack) -> Iterator[Component]:
     return (component for component in the_lock().components if component.key in stack.asked)
 
 
@@ -48,7 +48,7 @@ def _wrong_maker(found: Mapping[str, PoolStack]) -> Iterator[tuple[PoolStack, Fi
     vendors = {_vendor(stack) for stack in computing}
     for stack in computing:
         vendor = _vendor(stack)
-        for component in _asked(stack):
+        for component in _requested(stack):
             path = stack.where(component.key)
             maker = _MAKERS.get(component.part)
             if maker is None or vendor is None or maker.lower() == vendor:
@@ -94,7 +94,7 @@ def fabric_software_without_fabric(context: CheckContext) -> Iterator[Finding]:
 
 def _of_fabrics(stack: PoolStack, *, at_root: bool) -> list[Component]:
     """Return the fabric software that is requested, at the root or by the pool itself."""
-    of_fabrics = [c for c in _asked(stack) if c.part in _PLUGINS]
+    of_fabrics = [c for c in _requested(stack) if c.part in _PLUGINS]
     return [c for c in of_fabrics if (stack.where(c.key)[0] == "software") == at_root]
 
 

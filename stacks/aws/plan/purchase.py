@@ -65,7 +65,7 @@ def bought_blocks(api: Api, plan: SitePlan, purchased: Mapping[str, str]) -> dic
         if all(offer.option.buy_hours is None for offer in offers):
             continue
         wanted = tagged({**plan.labels.found_by(), POOL: pool.name})
-        answer = api.ask(Reservations, "ec2", "describe_capacity_reservations", Filters=wanted)
+        answer = api.call(Reservations, "ec2", "describe_capacity_reservations", Filters=wanted)
         usable = [r for r in answer.capacity_reservations if r.state in _USABLE]
         usable.sort(key=lambda block: (block.state != "active", block.capacity_reservation_id))
         if usable:

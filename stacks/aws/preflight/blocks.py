@@ -97,7 +97,7 @@ def block_offering(api: Api, pool: PoolPlan, offer: OfferPlan) -> BlockOffering 
 
 def _zone_name(api: Api, zone_id: str) -> str:
     """Return what this account calls a zone; "" where it has none of that id."""
-    answer = api.ask(
+    answer = api.call(
         _Zones,
         "ec2",
         "describe_availability_zones",

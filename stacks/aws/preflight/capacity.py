@@ -52,7 +52,7 @@ class Reservations(Answer, frozen=True):
 def check_zones(api: Api, pool: PoolPlan) -> Iterator[Diagnostic]:
     """Yield the zones of a pool that don't offer its machine type."""
     wanted = filters(instance_type=pool.machine)
-    answer = api.ask(
+    answer = api.call(
         _Offerings,
         "ec2",
         "describe_instance_type_offerings",
@@ -198,7 +198,7 @@ def check_room(
 
 
 def _quota(api: Api, code: str) -> _QuotaValue:
-    return api.ask(
+    return api.call(
         _Quota, "service-quotas", "get_service_quota", ServiceCode="ec2", QuotaCode=code
     ).quota
 
@@ -208,7 +208,7 @@ def _used(api: Api, metric: _UsageMetric) -> float | None:
     if not metric.metric_name:
         return None
     now = datetime.now(UTC)
-    points = api.ask(
+    points = api.call(
         _Points,
         "cloudwatch",
         "get_metric_statistics",

@@ -79,7 +79,7 @@ _ARCHITECTURES = {"x86_64": "x86_64", "arm64": "aarch64"}
 
 def check_account(api: Api, plan: SitePlan) -> Iterator[Diagnostic]:
     """Yield a finding where another account is logged in than the site names."""
-    caller = api.ask(_Caller, "sts", "get_caller_identity")
+    caller = api.call(_Caller, "sts", "get_caller_identity")
     if plan.account is not None and caller.account != plan.account:
         yield finding(
             "GC971",
@@ -105,7 +105,7 @@ def check_rights(api: Api, plan: SitePlan) -> Iterator[Diagnostic]:
         made["allocate_address"] = {"Domain": "vpc"}
     for operation, parameters in made.items():
         try:
-            api.ask(Answer, "ec2", operation, DryRun=True, **parameters)
+            api.call(Answer, "ec2", operation, DryRun=True, **parameters)
         except AwsError as error:
             if error.code == "UnauthorizedOperation":
                 yield finding(
@@ -216,7 +216,7 @@ def _resolved(api: Api, image: ImagePlan) -> str:
     if image.is_fixed:
         return image.ami
     name = image.ami.removeprefix("resolve:ssm:")
-    return api.ask(_ParameterAnswer, "ssm", "get_parameter", Name=name).parameter.value
+    return api.call(_ParameterAnswer, "ssm", "get_parameter", Name=name).parameter.value
 
 
 def check_key(api: Api, key: str) -> Iterator[Diagnostic]:

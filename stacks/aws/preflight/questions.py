@@ -8,7 +8,14 @@ from functools import partial
 from ....schemas.catalog import Catalog
 from ....schemas.diagnostics import Diagnostic
 from ....schemas.spec import ClusterSpec
-from ...pulumi.preflight import Cloud, ExistingMachines, Question, ask_all, by_image, site_quotas
+from ...pulumi.preflight import (
+    Cloud,
+    ExistingMachines,
+    Question,
+    by_image,
+    run_preflight,
+    site_quotas,
+)
 from .. import offers
 from ..api import Api
 from ..hosts import instances
@@ -21,8 +28,8 @@ _AWS = Cloud(name="AWS", not_logged_in="GC970", unanswered="GC970")
 def preflight(
     api: Api, spec: ClusterSpec, plan: SitePlan, catalog: Catalog
 ) -> tuple[Diagnostic, ...]:
-    """Return what blocks `up` of a site, in a fixed order; see `ask_all`."""
-    return ask_all(_AWS, _questions(api, spec, plan, catalog))
+    """Return what blocks `up` of a site, in a fixed order; see `run_preflight`."""
+    return run_preflight(_AWS, _questions(api, spec, plan, catalog))
 
 
 def existing_machines(api: Api, plan: SitePlan) -> ExistingMachines:

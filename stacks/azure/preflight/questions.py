@@ -8,7 +8,7 @@ from functools import partial
 from ....schemas.catalog import Catalog
 from ....schemas.diagnostics import Diagnostic
 from ....schemas.spec import ClusterSpec
-from ...pulumi.preflight import Cloud, ExistingMachines, Question, ask_all
+from ...pulumi.preflight import Cloud, ExistingMachines, Question, run_preflight
 from ..api import Api
 from ..offers import check_price
 from ..plan.types import SitePlan
@@ -27,11 +27,11 @@ def preflight(
     *,
     fetch: Callable[[str], bytes] | None = None,
 ) -> tuple[Diagnostic, ...]:
-    """Return what blocks `up` of a site, in a fixed order; see `ask_all`.
+    """Return what blocks `up` of a site, in a fixed order; see `run_preflight`.
 
     `fetch` reads a page of the public price list, for tests.
     """
-    return ask_all(_AZURE, _questions(api, spec, plan, catalog, fetch))
+    return run_preflight(_AZURE, _questions(api, spec, plan, catalog, fetch))
 
 
 def _questions(

@@ -106,7 +106,7 @@ def check_room(
 
 def _quota(api: Api, need: QuotaNeed) -> _Quota | None:
     path = api.in_project() if need.code == _EVERYWHERE else api.in_region(need.region)
-    quotas = {quota.metric: quota for quota in api.ask(_Quotas, path).quotas}
+    quotas = {quota.metric: quota for quota in api.call(_Quotas, path).quotas}
     return quotas.get(need.code)
 
 

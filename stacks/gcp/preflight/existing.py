@@ -69,7 +69,7 @@ class _Account(Answer, frozen=True):
 def check_rights(api: Api, plan: SitePlan) -> Iterator[Diagnostic]:
     """Yield the rights that the login lacks in the project; Google answers for all at once."""
     wanted = [*facts().up_permissions, *(p for need in _needs(plan) for p in need.permissions)]
-    granted = api.ask(
+    granted = api.call(
         _Granted,
         f"{api.in_project()}:testIamPermissions",
         service="resources",

@@ -9,7 +9,14 @@ from ....schemas.catalog import Catalog
 from ....schemas.diagnostics import Diagnostic
 from ....schemas.spec import ClusterSpec
 from ...pulumi.names import label_value
-from ...pulumi.preflight import Cloud, ExistingMachines, Question, ask_all, by_image, site_quotas
+from ...pulumi.preflight import (
+    Cloud,
+    ExistingMachines,
+    Question,
+    by_image,
+    run_preflight,
+    site_quotas,
+)
 from ..api import Api
 from ..hosts import ALIVE, instances
 from ..plan.layout import SitePlan
@@ -22,8 +29,8 @@ _GOOGLE = Cloud(name="Google Cloud", not_logged_in="GC980", unanswered="GC988")
 def preflight(
     api: Api, spec: ClusterSpec, plan: SitePlan, catalog: Catalog
 ) -> tuple[Diagnostic, ...]:
-    """Return what blocks `up` of a site, in a fixed order; see `ask_all`."""
-    return ask_all(_GOOGLE, _questions(api, spec, plan, catalog))
+    """Return what blocks `up` of a site, in a fixed order; see `run_preflight`."""
+    return run_preflight(_GOOGLE, _questions(api, spec, plan, catalog))
 
 
 def _existing_pools(api: Api, plan: SitePlan) -> Iterator[str]:

@@ -55,7 +55,7 @@ class Reservation(Answer, frozen=True):
 def domain_name(api: Api, plan: SitePlan, number: int) -> str:
     """Return the name of an availability domain in this tenancy: Uocm:US-ASHBURN-AD-2."""
     kind, call = tuple[_Domain, ...], "list_availability_domains"
-    names = [domain.name for domain in api.ask(kind, "identity", call, plan.tenancy)]
+    names = [domain.name for domain in api.call(kind, "identity", call, plan.tenancy)]
     return next((name for name in names if name.endswith(f"-{number}")), "")
 
 
@@ -81,7 +81,7 @@ def check_limit(
     missing = still_needed(spec, catalog, need, existing.counts())
     pools = [pool for pool in plan.pools if pool.name in need.pools]
     for number in sorted({offer.domain for pool in pools for offer in pool.offers}):
-        found = api.ask(
+        found = api.call(
             _Availability,
             "limits",
             "get_resource_availability",
@@ -107,14 +107,14 @@ def check_capacity(
     api: Api, plan: SitePlan, pool: PoolPlan, offer: OfferPlan, existing: ExistingMachines
 ) -> Iterator[Diagnostic]:
     """Yield the capacity report's objections to an offer; requesting one creates nothing."""
-    report = api.ask(
+    report = api.call(
         _Report,
         "compute",
         "create_compute_capacity_report",
         {
             "compartmentId": plan.tenancy,
             "availabilityDomain": domain_name(api, plan, offer.domain),
-            "shapeAvailabilities": [_asked(pool)],
+            "shapeAvailabilities": [_wanted_shape(pool)],
         },
     )
     missing = len(pool.nodes) - existing.of(pool.name)
@@ -137,7 +137,7 @@ def check_capacity(
             )
 
 
-def _asked(pool: PoolPlan) -> dict[str, object]:
+def _wanted_shape(pool: PoolPlan) -> dict[str, object]:
     requested: dict[str, object] = {"instanceShape": pool.shape.name}
     if pool.shape.ocpus is not None:
         size = {"ocpus": pool.shape.ocpus, "memoryInGBs": pool.shape.memory_gib}

@@ -52,7 +52,7 @@ class _Fitting(Answer, frozen=True):
 def check_login(api: Api, plan: SitePlan) -> Iterator[Diagnostic]:
     """Yield a finding where the login doesn't see the compartment, or it is not in use."""
     try:
-        found = api.ask(_Compartment, "identity", "get_compartment", plan.compartment)
+        found = api.call(_Compartment, "identity", "get_compartment", plan.compartment)
     except OciError as error:
         if error.code != NOT_FOUND:
             raise
@@ -94,7 +94,7 @@ def _room(api: Api, subnet: str, found: _Subnet, need: int) -> Iterator[Diagnost
     """Yield a warning where a subnet has too few addresses: OCI keeps three of each."""
     if need <= 0:
         return
-    answer = api.ask(_Utilization, "network", "get_subnet_cidr_utilization", subnet)
+    answer = api.call(_Utilization, "network", "get_subnet_cidr_utilization", subnet)
     size = ipaddress.ip_network(found.cidr_block).num_addresses - 3
     used = max(
         (part.utilization for part in answer.ip_inventory_cidr_utilization_summary), default=0.0
@@ -118,7 +118,7 @@ def check_exists(api: Api, what: str, kind: str, ocid: str) -> Iterator[Diagnost
         ocid: of the resource.
     """
     query = {"type": "Structured", "query": f"query {kind} resources where identifier = '{ocid}'"}
-    found = api.ask(_Resources, "search", "search_resources", query).items
+    found = api.call(_Resources, "search", "search_resources", query).items
     if not found:
         yield finding("GC976", f"{what} {ocid} is not there for this login")
         return

@@ -8,7 +8,14 @@ from functools import partial
 from ....schemas.catalog import Catalog
 from ....schemas.diagnostics import Diagnostic, Severity
 from ....schemas.spec import ClusterSpec
-from ...pulumi.preflight import Cloud, ExistingMachines, Question, ask_all, finding, site_quotas
+from ...pulumi.preflight import (
+    Cloud,
+    ExistingMachines,
+    Question,
+    finding,
+    run_preflight,
+    site_quotas,
+)
 from ..api import Api
 from ..hosts import instances
 from ..plan.types import PoolPlan, SitePlan
@@ -20,8 +27,8 @@ _OCI = Cloud(name="OCI", not_logged_in="GC970", unanswered="GC970")
 def preflight(
     api: Api, spec: ClusterSpec, plan: SitePlan, catalog: Catalog
 ) -> tuple[Diagnostic, ...]:
-    """Return what blocks `up` of a site, in a fixed order; see `ask_all`."""
-    return ask_all(_OCI, _questions(api, spec, plan, catalog))
+    """Return what blocks `up` of a site, in a fixed order; see `run_preflight`."""
+    return run_preflight(_OCI, _questions(api, spec, plan, catalog))
 
 
 def _questions(api: Api, spec: ClusterSpec, plan: SitePlan, catalog: Catalog) -> Iterator[Question]:

@@ -129,7 +129,7 @@ class Engine:
     def export(self) -> bytes:
         """Return the stack's content, as JSON; secrets in it are ciphertext."""
         with self._folding():
-            return self._ask("stack", "export", "--stack", self._place.stack).encode()
+            return self._pulumi("stack", "export", "--stack", self._place.stack).encode()
 
     def settle(self, take_up: Callable[[Begun, Collection[str]], Mapping[str, str]]) -> None:
         """Have settled what a killed run had begun to make, before anything else is done.
@@ -168,7 +168,7 @@ class Engine:
             file.write(edited)
             file.flush()
             try:
-                self._ask("stack", "import", "--file", file.name, "--stack", self._place.stack)
+                self._pulumi("stack", "import", "--file", file.name, "--stack", self._place.stack)
             except automation.ConcurrentUpdateError as error:
                 self._free(error)
                 return False
@@ -228,7 +228,7 @@ class Engine:
         if owners != ():
             raise refusal
 
-    def _ask(self, *arguments: str) -> str:
+    def _pulumi(self, *arguments: str) -> str:
         """Run a command of the engine on the stack and return its output."""
         workspace = self._stack().workspace
         environment = self._place.environment(self._passphrase)

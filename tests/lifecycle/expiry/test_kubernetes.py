@@ -19,9 +19,9 @@ from tests.lifecycle.kubernetes.spec import spec_of
 from gcluster.inventory.hosts import ClusterInventory, Host
 from gcluster.lifecycle.cluster.outcome import LifecycleError
 from gcluster.lifecycle.down.expiry.announce import announce, withdraw
-from gcluster.lifecycle.down.expiry.ask import jobs_on
 from gcluster.lifecycle.down.expiry.jobs import Jobs
 from gcluster.lifecycle.down.expiry.kubernetes import read_idle
+from gcluster.lifecycle.down.expiry.running_work import jobs_on
 from gcluster.lifecycle.nodes.ssh import Answer, Unreachable
 from gcluster.lifecycle.state import ExpiryAnnounced
 from gcluster.schemas.catalog import load_catalog

@@ -18,9 +18,9 @@ from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
 from gcluster.lifecycle.cluster.progress import silent
 from gcluster.lifecycle.down.expiry import expiry_guard, reaper
 from gcluster.lifecycle.down.expiry.announce import announce, notice, withdraw
-from gcluster.lifecycle.down.expiry.ask import jobs_on
 from gcluster.lifecycle.down.expiry.jobs import Jobs
 from gcluster.lifecycle.down.expiry.reaper import ReaperResult, reap_once
+from gcluster.lifecycle.down.expiry.running_work import jobs_on
 from gcluster.lifecycle.nodes.ssh import Answer
 from gcluster.lifecycle.state import ExpiryAnnounced, Journal, acquire
 from gcluster.schemas.catalog import load_catalog

@@ -10,7 +10,7 @@ from gcluster.inventory.hosts import ClusterInventory
 from gcluster.lifecycle.kubernetes.workloads import Work, see_work
 from gcluster.lifecycle.nodes.ssh import Answer, Unreachable
 from gcluster.lifecycle.planning.changes import JobImpact
-from gcluster.lifecycle.planning.job_impact import ask_job_impact
+from gcluster.lifecycle.planning.job_impact import query_job_impact
 
 from .api_double import ApiDouble
 from .spec import spec_of
@@ -65,9 +65,9 @@ def test_a_plan_is_reported_whose_jobs_it_hits(tmp_path: Path) -> None:
     shell = LocalShell(tmp_path)
     shell.has("sudo", 'shift; exec "$@"')
     shell.has("kubectl", f"case \"$3\" in jobs) printf '{JOBS}' ;; pods) printf '{PODS}' ;; esac")
-    job_impact = ask_job_impact(spec_of(), shell, HOSTS, {"gpu001"})
+    job_impact = query_job_impact(spec_of(), shell, HOSTS, {"gpu001"})
     assert job_impact == JobImpact(queue=1, jobs=("physics/train",), users=("physics",))
-    assert ask_job_impact(spec_of(), shell, HOSTS, {"gpu002"}) == JobImpact(queue=1)
+    assert query_job_impact(spec_of(), shell, HOSTS, {"gpu002"}) == JobImpact(queue=1)
 
 
 class Off(DownShell):
@@ -82,7 +82,7 @@ class Off(DownShell):
 
 
 def test_a_plan_reports_that_a_query_failed(tmp_path: Path) -> None:
-    job_impact = ask_job_impact(spec_of(), Off(tmp_path), HOSTS, {"gpu001"})
+    job_impact = query_job_impact(spec_of(), Off(tmp_path), HOSTS, {"gpu001"})
     assert job_impact is not None
     assert "no route to host" in job_impact.problem
 

@@ -10,7 +10,7 @@ from tests.lifecycle.sample_cluster import SampleCluster, tree
 from gcluster.lifecycle.cluster.cluster import open_cluster
 from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
 from gcluster.lifecycle.planning.plan import make_plan
-from gcluster.lifecycle.planning.preflight.obstacles import ask_cluster
+from gcluster.lifecycle.planning.preflight.obstacles import preflight_of
 from gcluster.schemas.diagnostics import Severity
 from gcluster.stacks import aws
 
@@ -45,13 +45,13 @@ def clouds(own_places: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_site_with_room_has_nothing_to_report(sample: SampleCluster) -> None:
-    [lab] = ask_cluster(sample.open())
+    [lab] = preflight_of(sample.open())
     assert (lab.site, lab.provider, lab.diagnostics) == ("lab", "simulated", ())
 
 
 def test_an_obstacle_is_reported_under_its_site(sample: SampleCluster) -> None:
     sample.write(site=FULL)
-    [lab] = ask_cluster(sample.open())
+    [lab] = preflight_of(sample.open())
     assert [said.code for said in lab.diagnostics] == ["GC918"]
 
 
@@ -70,7 +70,7 @@ def test_without_a_login_the_plan_is_and_what_is_unknown_is_listed(clouds: Path)
     east, room = make_plan(cluster).sites
     assert "Vpc" in {change.resource.kind for change in east.changes}
     assert room.unobserved == ""
-    requested, other = ask_cluster(cluster)
+    requested, other = preflight_of(cluster)
     [said] = requested.diagnostics
     assert (said.code, said.severity) == ("GC970", Severity.WARNING)
     assert "quota L-417A185B" in said.detail
@@ -85,7 +85,7 @@ def test_without_the_extra_the_plan_shows_nodes_and_names_the_extra(
     east, _ = make_plan(cluster).sites
     assert [change.resource.key for change in east.changes] == ["node/gpu001", "node/gpu002"]
     assert "pip install 'gcluster[aws]'" in east.unobserved
-    requested, _ = ask_cluster(cluster)
+    requested, _ = preflight_of(cluster)
     [said] = requested.diagnostics
     assert (said.code, said.severity) == ("GC967", Severity.WARNING)
     assert said.summary.startswith("nothing of this site was checked")

@@ -17,7 +17,7 @@ from gcluster.lifecycle.nodes.converge.pending import step_digests
 from gcluster.lifecycle.smoke import gate
 from gcluster.lifecycle.status import health
 from gcluster.lifecycle.status.conditions import ClusterStatus, Condition, NodeStatus
-from gcluster.lifecycle.status.drift.asking import Changes
+from gcluster.lifecycle.status.drift.node_reports import Changes
 from gcluster.lifecycle.status.drift.values import Drift
 from gcluster.lifecycle.status.health import OBSERVED_KEY, read_status
 from gcluster.lifecycle.status.observe import Observation

@@ -9,7 +9,7 @@ import pytest
 from tests.golden_files import CASES, read_cases, unpack
 from tests.lifecycle.controller import HEAD, DownShell, LocalShell
 
-from gcluster.lifecycle.status.slurm import SchedulerView, ask_controller
+from gcluster.lifecycle.status.slurm import SchedulerView, query_controller
 
 RECORDED = read_cases(CASES / "slurm.yaml")
 
@@ -26,20 +26,20 @@ def test_the_answer_is_read_as_the_case_has(shell: LocalShell, case: str, tmp_pa
         unpack({f"{program}.txt": RECORDED[case][program]}, tmp_path)
         shell.has(program, f"cat '{tmp_path}/{program}.txt'")
     expected = msgspec.convert(RECORDED[case]["view"], SchedulerView)
-    assert ask_controller(shell, HEAD) == expected
+    assert query_controller(shell, HEAD) == expected
 
 
 def test_the_nodes_are_requested_with_their_extended_state_and_reason(shell: LocalShell) -> None:
     shell.has("sinfo", 'printf "%s\\n" "$*" | grep -q "%N|%T|%E" && echo "gpu001|idle|none"')
     shell.has("squeue", ":")
-    assert ask_controller(shell, HEAD).states == {"gpu001": "idle"}
+    assert query_controller(shell, HEAD).states == {"gpu001": "idle"}
 
 
 def test_a_slurmctld_that_is_down_is_named_with_its_last_message(shell: LocalShell) -> None:
     words = "slurm_load_jobs error: Unable to contact slurm controller (connect failure)"
     for program in ("sinfo", "squeue"):
         shell.has(program, f"echo '{words}' >&2; exit 1")
-    view = ask_controller(shell, HEAD)
+    view = query_controller(shell, HEAD)
     assert view.problem == f"slurmctld on head does not answer: {words}"
     assert view.queue is None
 
@@ -49,11 +49,11 @@ def test_a_scheduler_that_fails_without_output_is_named_with_its_exit_status(
 ) -> None:
     shell.has("sinfo", ":")
     shell.has("squeue", "exit 3")
-    assert ask_controller(shell, HEAD).problem == "slurmctld on head does not answer: exit 3"
+    assert query_controller(shell, HEAD).problem == "slurmctld on head does not answer: exit 3"
 
 
 def test_a_controller_that_is_off_is_named_with_the_reason(tmp_path: Path) -> None:
-    view = ask_controller(DownShell(tmp_path), HEAD)
+    view = query_controller(DownShell(tmp_path), HEAD)
     assert view.problem == "controller head: no route to host"
 
 

@@ -247,7 +247,7 @@ def test_without_a_stack_all_is_to_be_created_and_no_engine_is_called(
 def test_a_burst_that_was_cut_off_keeps_its_intents(
     provider: AwsProvider, context: SiteContext
 ) -> None:
-    requested = provider._session(context).api.ask  # noqa: SLF001  # what is cut off
+    requested = provider._session(context).api.call  # noqa: SLF001  # what is cut off
 
     def cut(answer: type, service: str, operation: str, **more: object) -> object:
         if operation == "create_fleet":
@@ -257,7 +257,7 @@ def test_a_burst_that_was_cut_off_keeps_its_intents(
     context_ledger = context.ledger
     assert isinstance(context_ledger, RecordingLedger)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Api, "ask", lambda _api, *a, **k: cut(*a, **k))
+        patch.setattr(Api, "call", lambda _api, *a, **k: cut(*a, **k))
         with pytest.raises(ProviderError):
             provider.grow(context, "train", ["train001"], token="intent-7")  # noqa: S106
     assert list(context_ledger.open) == [f"{SITE}/node/train001"]

@@ -123,7 +123,7 @@ def test_growth_whose_end_is_not_known_keeps_its_intents(
     def cut(*_: object, **__: object) -> None:
         raise provider_error("GC966", "Azure can't be reached")
 
-    monkeypatch.setattr("gcluster.stacks.azure.elastic._ask", cut)
+    monkeypatch.setattr("gcluster.stacks.azure.elastic._start_machines", cut)
     with pytest.raises(ProviderError):
         OverDouble(azure).grow(context, "train", ["train101"], TOKEN)
     ledger = context.ledger

@@ -139,6 +139,6 @@ def test_the_double_of_google_refuses_what_the_documents_do_not_take() -> None:
     wrong = {"labelz": {}}
     try:
         with pytest.raises(GoogleError, match="labelz"):
-            api.ask(_Anything, path, method="POST", query={"requestId": "1"}, body=wrong)
+            api.call(_Anything, path, method="POST", query={"requestId": "1"}, body=wrong)
     finally:
         google.close()

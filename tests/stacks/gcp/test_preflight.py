@@ -305,11 +305,11 @@ def test_a_busy_google_is_queried_again(google: Google) -> None:
     google.answer = busy  # type: ignore[method-assign, assignment]
     api = google.api()
     path = "projects/acme-ml/zones/us-central1-b/machineTypes/n2-standard-8"
-    assert api.ask(Operation, path).name == "n2-standard-8"
+    assert api.call(Operation, path).name == "n2-standard-8"
 
 
 @pytest.mark.parametrize(
-    "make", [lambda api: api.ask(Operation, "x"), lambda api: next(api.pages(Operation, "x"))]
+    "make", [lambda api: api.call(Operation, "x"), lambda api: next(api.pages(Operation, "x"))]
 )
 def test_a_google_that_is_not_there_is_an_error_and_no_traceback(
     make: Callable[[Api], object],

@@ -159,5 +159,5 @@ def test_google_is_queried_where_the_engines_provider_queries_it(
     google.add("demo", "us-central1-a", {})
     monkeypatch.setenv("GOOGLE_COMPUTE_CUSTOM_ENDPOINT", f"{google.root}/compute/")
     api = Api("acme-ml", login=requests.Session())
-    assert api.ask(_Anything, f"{api.in_project()}/aggregated/instances") == _Anything()
+    assert api.call(_Anything, f"{api.in_project()}/aggregated/instances") == _Anything()
     assert addresses()["iam"] == SERVICES["iam"]

@@ -14,9 +14,9 @@ from gcluster.stacks.pulumi.preflight import (
     Cloud,
     ExistingMachines,
     Question,
-    ask_all,
     finding,
     price_finding,
+    run_preflight,
 )
 
 CLOUD = Cloud(name="Nimbus", not_logged_in="GC970", unanswered="GC988")
@@ -47,13 +47,13 @@ def odd() -> Iterator[Diagnostic]:
 
 
 def test_where_nothing_exists_in_the_way_nothing_is_reported() -> None:
-    assert ask_all(CLOUD, [Question("this", well)]) == ()
+    assert run_preflight(CLOUD, [Question("this", well)]) == ()
 
 
 def test_answers_come_in_the_order_of_the_questions_and_once() -> None:
     first = finding("GC973", "a zone has none")
     requested = [Question("a", lambda: [first]), Question("b", small), Question("c", small)]
-    assert ask_all(CLOUD, requested) == (first, SMALL)
+    assert run_preflight(CLOUD, requested) == (first, SMALL)
 
 
 def test_all_questions_are_open_at_the_same_time() -> None:
@@ -63,11 +63,11 @@ def test_all_questions_are_open_at_the_same_time() -> None:
         meeting.wait()
         yield SMALL
 
-    assert ask_all(CLOUD, [Question(str(n), meet) for n in range(8)]) == (SMALL,)
+    assert run_preflight(CLOUD, [Question(str(n), meet) for n in range(8)]) == (SMALL,)
 
 
 def test_a_question_without_an_answer_is_a_warning_with_the_clouds_message() -> None:
-    said, other = ask_all(CLOUD, [Question("the quota", refused), Question("b", small)])
+    said, other = run_preflight(CLOUD, [Question("the quota", refused), Question("b", small)])
     assert (said.code, said.severity) == ("GC988", Severity.WARNING)
     assert said.summary == "the quota: not checked, the login may not do this"
     assert (said.detail, said.hint) == ("Denied", "ask")
@@ -75,14 +75,14 @@ def test_a_question_without_an_answer_is_a_warning_with_the_clouds_message() -> 
 
 
 def test_an_answer_that_cannot_be_read_is_no_traceback() -> None:
-    [said] = ask_all(CLOUD, [Question("the quota", odd)])
+    [said] = run_preflight(CLOUD, [Question("the quota", odd)])
     assert said.summary == "the quota: not checked, the answer can't be read"
     assert "Expected `int`" in said.detail
 
 
 def test_all_that_needs_a_login_is_one_warning_and_the_rest_is_answered() -> None:
     requested = [Question("a", logged_out), Question("b", small), Question("c", logged_out)]
-    said, other = ask_all(CLOUD, requested)
+    said, other = run_preflight(CLOUD, requested)
     assert (said.code, said.severity) == ("GC970", Severity.WARNING)
     assert said.summary == "not logged in to Nimbus: 2 questions were not answered"
     assert said.detail.splitlines() == ["Not known: a, c", "said so"]

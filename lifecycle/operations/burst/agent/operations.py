@@ -50,7 +50,7 @@ class NodeOperations:
         busy = self._call_pool.busy()
         unknown = [each for each in self._places.unknown(fold) if each.node not in busy]
         for group in grouped(unknown):
-            self._begin(group, self._ask_where)
+            self._begin(group, self._query_addresses)
 
     def step(
         self,
@@ -82,7 +82,7 @@ class NodeOperations:
             self._join(tuple(there))
 
     def _join(self, records: tuple[NodeRecord, ...]) -> None:
-        addresses = self._ask_where(records)
+        addresses = self._query_addresses(records)
         if not addresses:
             return
         self._scheduler.place(addresses)
@@ -99,7 +99,7 @@ class NodeOperations:
             self.step(records, "gone", records[0].reason)
             self._scheduler.end_power_down(names)
 
-    def _ask_where(self, records: tuple[NodeRecord, ...]) -> dict[str, str]:
+    def _query_addresses(self, records: tuple[NodeRecord, ...]) -> dict[str, str]:
         site, names = records[0].site, [record.node for record in records]
         addresses = self._work.addresses(site, names)
         self._places.learn(records, addresses)

@@ -59,7 +59,7 @@ class Redfish:
         Raises:
             RedfishError: it can't be had.
         """
-        return self._ask("GET", path).body
+        return self._request("GET", path).body
 
     def post(self, path: str, body: dict[str, Any]) -> Answer:
         """Post JSON.
@@ -67,7 +67,7 @@ class Redfish:
         Raises:
             RedfishError: it was refused.
         """
-        return self._ask(
+        return self._request(
             "POST", path, json.dumps(body).encode(), {"Content-Type": "application/json"}
         )
 
@@ -86,9 +86,9 @@ class Redfish:
         )
         body = head.encode() + image.read_bytes() + f"\r\n--{border}--\r\n".encode()
         kind = {"Content-Type": f"multipart/form-data; boundary={border}"}
-        return self._ask("POST", path, body, kind, PUSH_TIMEOUT_S)
+        return self._request("POST", path, body, kind, PUSH_TIMEOUT_S)
 
-    def _ask(
+    def _request(
         self,
         method: str,
         path: str,

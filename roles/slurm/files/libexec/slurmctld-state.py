@@ -97,7 +97,7 @@ def save(state: Path) -> None:
     with contextlib.ExitStack() as stack:
         if is_active():
             stack.enter_context(slurmctld_stopped())
-        ask_database("dump")  # of the same moment as the queue
+        query_database("dump")  # of the same moment as the queue
         tar = stack.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE))
         assert tar.stdout is not None  # noqa: S101  # it is a pipe
         while block := tar.stdout.read(BLOCK):
@@ -121,7 +121,7 @@ def replace(state: Path) -> None:
     try:
         reset_state(state)
         if ACCOUNTS.is_file():
-            ask_database("replace")
+            query_database("replace")
         run("systemctl", "start", "slurmctld")
         wait_for_answer()
     except (RefusedError, OSError, subprocess.CalledProcessError, SystemExit) as why:
@@ -132,7 +132,7 @@ def replace(state: Path) -> None:
         run("systemctl", "start", "slurmctld")
         sys.exit(1)
     OPEN.unlink()
-    ask_database("keep")
+    query_database("keep")
 
 
 def reset_state(state: Path) -> None:
@@ -158,7 +158,7 @@ def go_back(state: Path) -> None:
         new.unlink(missing_ok=True)
     run("systemctl", "stop", "slurmctld")
     with contextlib.suppress(subprocess.CalledProcessError):
-        ask_database("undo")
+        query_database("undo")
     before = sibling_folder(state, "before")
     if OPEN.exists() and before.is_dir():
         clear(state)
@@ -166,7 +166,7 @@ def go_back(state: Path) -> None:
     OPEN.unlink(missing_ok=True)
 
 
-def ask_database(verb: str) -> None:
+def query_database(verb: str) -> None:
     """Run what dumps and replaces the accounting database, where that is on this host."""
     if os.access(DATABASE, os.X_OK):
         run(DATABASE, verb)

@@ -54,7 +54,7 @@ def emit(node: str, reason: str, probe: Probe, *, resume: bool) -> str:
     return f"was cordoned already: {written or 'no reason given'}"
 
 
-def _ask(node: str, probe: Probe) -> dict[str, Any]:
+def _node_object(node: str, probe: Probe) -> dict[str, Any]:
     text = _kubectl(probe, "get", "node", node, "--output=json")
     try:
         found: dict[str, Any] = json.loads(text)
@@ -70,7 +70,7 @@ def _renewed(node: str, reason: str, probe: Probe) -> dict[str, Any]:
     The kubelet's credentials may update a status and not read one, as `kubectl patch` would.
     """
     for left in reversed(range(_TRIES)):
-        now = _ask(node, probe)
+        now = _node_object(node, probe)
         conditions: list[dict[str, Any]] = now["status"].get("conditions", [])
         before = next((one for one in conditions if one.get("type") == CONDITION), {})
         others = [one for one in conditions if one is not before]

@@ -38,7 +38,7 @@ class SlurmNode:
         return self.reason.startswith(PREFIX)
 
 
-def ask(node: str, probe: Probe) -> SlurmNode:
+def node_of(node: str, probe: Probe) -> SlurmNode:
     """Return the controller's record of the node.
 
     Raises:
@@ -59,7 +59,7 @@ def drain(node: str, reason: str, probe: Probe) -> str:
         CheckIncomplete: the controller could not be updated.
     """
     ours = (PREFIX + " ".join(reason.split()))[:MOST_REASON]
-    now = ask(node, probe)
+    now = node_of(node, probe)
     if now.is_drained and not now.is_ours:
         return f"was drained already: {now.reason or 'no reason given'}"
     if now.is_drained and now.reason == ours:
@@ -74,7 +74,7 @@ def lift(node: str, probe: Probe) -> str:
     Raises:
         CheckIncomplete: the controller could not be updated.
     """
-    now = ask(node, probe)
+    now = node_of(node, probe)
     if not (now.is_drained and now.is_ours):
         return ""
     _update(node, probe, "State=RESUME")

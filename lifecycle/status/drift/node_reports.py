@@ -47,7 +47,7 @@ def wanted_steps(
     return found
 
 
-def ask_nodes(
+def query_nodes(
     session: SshSession, hosts: Collection[Host], wanted: Mapping[str, Wanted], words: str = ""
 ) -> list[tuple[Host, NodeReport | Unreachable]]:
     """Read each host's stamps and what exists of the steps' results.
@@ -156,7 +156,7 @@ def _changed(
             for d in judge(host.name, wanted[host.name], answer, cluster=cluster).drifts
             if d.is_deviation
         )
-        for host, answer in ask_nodes(session, hosts, wanted)
+        for host, answer in query_nodes(session, hosts, wanted)
         if not isinstance(answer, Unreachable)
     }
 

@@ -26,7 +26,7 @@ squeue --noheader --format=%T \
 echo {BETWEEN} && date +%s && scontrol --oneliner show node"""
 
 
-def ask_jobs(cluster: Cluster) -> Jobs:
+def query_jobs(cluster: Cluster) -> Jobs:
     """Query the controller; a cluster without nodes, or of simulated ones, has no jobs."""
     try:
         hosts = existing_hosts(cluster)
