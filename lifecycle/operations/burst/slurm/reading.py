@@ -83,7 +83,7 @@ def read(text: str, mark: str, gpu_models: Mapping[str, str]) -> Seen:
     """Parse the output of one poll.
 
     Args:
-        text: the output of `asking`.
+        text: the output of `poll_lines`.
         mark: the mark of this poll.
         gpu_models: GPU type as Slurm has it (h100) -> as the spec has it.
 
