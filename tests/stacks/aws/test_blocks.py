@@ -63,7 +63,7 @@ def test_without_a_zone_no_block_is_chosen(api: Api, planned: Callable[..., Site
 class _NoBlocks:
     """A double of AWS: nothing was bought before."""
 
-    def ask(self, *_: object, **__: object) -> Reservations:
+    def call(self, *_: object, **__: object) -> Reservations:
         return Reservations()
 
 

@@ -184,7 +184,7 @@ class BlocksDouble:
         )
         self.calls: list[object] = []
 
-    def ask(
+    def call(
         self, answer: type[Reservations], service: str, operation: str, **more: object
     ) -> object:
         """Answer, and record the filters of the request."""
