@@ -18,7 +18,7 @@ from gcluster.lifecycle.cluster.cluster import open_cluster
 from gcluster.lifecycle.cluster.outcome import Exit
 from gcluster.lifecycle.cluster.progress import Finding, Progress, silent
 from gcluster.lifecycle.planning.plan import make_plan
-from gcluster.lifecycle.planning.preflight.obstacles import ask_cluster
+from gcluster.lifecycle.planning.preflight.obstacles import preflight_of
 from gcluster.lifecycle.up.phase import UpResult
 from gcluster.lifecycle.up.up import up
 from gcluster.schemas.diagnostics import Diagnostic, Severity
@@ -181,7 +181,7 @@ def test_what_another_site_lacks_is_known_before_and_blocks_nothing(
         return (Diagnostic(code="GC972", severity=Severity.ERROR, summary="a quota is 0"),)
 
     monkeypatch.setattr(purchase.cloud, "preflight", quota)
-    answers = {each.site: each.diagnostics for each in ask_cluster(open_cluster(path))}
+    answers = {each.site: each.diagnostics for each in preflight_of(open_cluster(path))}
     assert (answers["east"], answers["south"]) == ((), ())
     [found] = answers["west"]
     assert (found.code, found.severity, found.summary) == (
