@@ -96,9 +96,13 @@ def _run(opened: Cluster, script: str, user: str | None, target: str, *, detach:
         if detach:
             return Exit.OK
         log = JobLog(session, hosts)
-        last = follow(
-            queue, log, job, changed=lambda state: say(state_line(state)), printed=printed
-        )
+        try:
+            last = follow(
+                queue, log, job, changed=lambda state: say(state_line(state)), printed=printed
+            )
+        except KeyboardInterrupt:  # running the verb again would queue a second job
+            say(f"job {job} goes on   gcluster logs {target} {job} -f")
+            return Exit.INTERRUPTED
     return Exit.OK if last.has_succeeded else Exit.FAILED
 
 

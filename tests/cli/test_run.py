@@ -1,0 +1,123 @@
+"""`gcluster run`: which job it queues, and what it says when it stops to follow it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar
+
+import msgspec
+import pytest
+
+from gcluster.cli.operate import run as verb
+from gcluster.lifecycle.scheduler.workloads.jobs import JobState
+
+TRAINING = str(Path(__file__).parents[2] / "examples/training.yaml")
+DONE = JobState(
+    id="7",
+    state="COMPLETED",
+    reason="None",
+    exit_code="0:0",
+    restarts=0,
+    elapsed="00:00:01",
+    nodes=1,
+    batch_host="gpu001",
+    log="",
+)
+
+
+class Queue:
+    """A double of Slurm's queue: what it was given is job 7."""
+
+    scripts: ClassVar[list[tuple[str, str | None]]] = []
+
+    def __init__(self, *_: object) -> None:
+        """It is reached without a controller."""
+
+    def submit(self, script: str, user: str | None) -> str:
+        """Keep it."""
+        self.scripts.append((script, user))
+        return "7"
+
+
+@pytest.fixture
+def queued(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], None]:
+    """Have jobs queued in the double, and followed by a function."""
+
+    Queue.scripts.clear()
+
+    def put(follow: Any) -> None:
+        for name, double in {
+            "JobQueue": Queue,
+            "JobLog": lambda *_: None,
+            "existing_hosts": lambda _: None,
+            "controller_of": lambda *_: None,
+            "follow": follow,
+        }.items():
+            monkeypatch.setattr(verb, name, double)
+
+    return put
+
+
+def test_a_dry_run_prints_what_compile_writes_and_queues_nothing(
+    run: Callable[..., Any], queued: Callable[[Any], None], tmp_path: Path
+) -> None:
+    queued(None)
+    shown = run("run", TRAINING, "fsdp", "--dry-run")
+    run("compile", TRAINING, "--out", str(tmp_path / "out"))
+    assert shown.stdout == (tmp_path / "out/workloads/fsdp.sbatch").read_text(encoding="utf-8")
+    assert Queue.scripts == []
+
+
+def test_a_job_is_queued_and_followed_to_its_end(
+    run: Callable[..., Any], queued: Callable[[Any], None], spec: Path
+) -> None:
+    queued(lambda *_, **__: DONE)
+    done = run("run", str(spec), "--nodes", "3", "--user", "ada", "--", "python", "train.py")
+    assert done.exit_code == 0, done.stderr
+    ((script, user),) = Queue.scripts
+    assert user == "ada"
+    assert "#SBATCH --nodes=3\n" in script
+    assert "exec python train.py\n" in script
+
+
+def test_a_job_that_failed_ends_the_verb_with_1(
+    run: Callable[..., Any], queued: Callable[[Any], None], spec: Path
+) -> None:
+    failed = msgspec.structs.replace(DONE, state="FAILED")
+    queued(lambda *_, **__: failed)
+    assert run("run", str(spec), "--user", "ada", "--", "false").exit_code == 1
+
+
+def test_interrupted_it_says_that_the_job_goes_on_and_not_to_queue_a_second_one(
+    run: Callable[..., Any], queued: Callable[[Any], None], spec: Path
+) -> None:
+    def interrupted(*_: object, **__: object) -> JobState:
+        raise KeyboardInterrupt
+
+    queued(interrupted)
+    done = run("run", str(spec), "--user", "ada", "--", "sleep", "9")
+    assert done.exit_code == 130
+    said = done.stdout + done.stderr
+    assert f"job 7 goes on   gcluster logs {spec} 7 -f" in said
+    assert "run it again" not in said
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "hint"),
+    [
+        (("nothing",), "GC1211", "allreduce"),
+        ((), "GC1211", "allreduce"),
+        (("fsdp", "--nodes", "3"), "GC1216", "after --"),
+        (("fsdp", "--", "true"), "GC1216", "leave out one"),
+        (("--nodes", "3", "--gpus", "4", "--", "true"), "GC1216", "keep one"),
+        (("--time", "soon", "--", "true"), "GC1216", "soon"),
+    ],
+)
+def test_words_that_name_no_job_are_refused(
+    run: Callable[..., Any], words: tuple[str, ...], code: str, hint: str
+) -> None:
+    done = run("run", TRAINING, *words)
+    assert done.exit_code == 64, done.stdout
+    assert code in done.stderr
+    assert hint in done.stderr
