@@ -43,7 +43,6 @@ class Queue:
 @pytest.fixture
 def queued(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], None]:
     """Have jobs queued in the double, and followed by a function."""
-
     Queue.scripts.clear()
 
     def put(follow: Any) -> None:
