@@ -12,9 +12,11 @@ import pytest
 PROGRAM = Path(__file__).parents[2] / "roles/slurm/files/libexec/job-checkpoint.py"
 SQUEUE = """\
 #!/bin/sh
-# A double of squeue: job 7 runs, the controller of job 8 is silent, others have ended.
+# A double of squeue: job 7 runs, and 77, the controller of job 8 is silent, others have ended.
 case $* in
-*--jobs=7) echo RUNNING ;;
+*--jobs=5) # it has ended, and while that is looked up job 4 takes the folder
+    echo 4 > checkpoints/.job.4 && mv checkpoints/.job.4 checkpoints/.job; exit 0 ;;
+*--jobs=7*) echo RUNNING ;;
 *--jobs=8) echo "slurm_load_jobs error: Unable to contact slurm controller" >&2; exit 1 ;;
 *) echo "slurm_load_jobs error: Invalid job id specified" >&2; exit 1 ;;
 esac
@@ -40,6 +42,7 @@ def call(saved: Path, *words: str, job: str = "") -> subprocess.CompletedProcess
         text=True,
         check=False,
         env=environment,
+        cwd=saved.parent,
     )
 
 
@@ -129,3 +132,27 @@ def test_a_folder_is_one_job_s_until_that_has_ended(
     assert answer.returncode == status
     assert reason in answer.stderr
     assert (saved / ".job").read_text(encoding="utf-8").strip() == ("9" if status == 0 else owner)
+
+
+def test_of_two_jobs_that_start_at_once_one_gets_the_folder(saved: Path) -> None:
+    saved.mkdir()
+    (saved / ".job").write_text("5\n", encoding="utf-8")
+
+    answer = call(saved, "open", str(saved), job="9")
+
+    assert answer.returncode == 1
+    assert f"{saved} was taken by job 4 at this moment" in answer.stderr
+    assert {file.name: file.read_text().strip() for file in saved.iterdir()} == {".job": "4"}
+
+
+def test_of_jobs_that_all_start_in_a_new_folder_one_gets_it(saved: Path) -> None:
+    running = [
+        subprocess.Popen(
+            [sys.executable, PROGRAM, "open", str(saved)],
+            env={"PATH": f"{saved.parent / 'bin'}:{os.environ['PATH']}", "SLURM_JOB_ID": "7" * n},
+            stderr=subprocess.DEVNULL,
+        )
+        for n in range(1, 5)
+    ]
+    assert sorted(each.wait() for each in running) == [0, 1, 1, 1]
+    assert [file.name for file in saved.iterdir()] == [".job"]

@@ -178,14 +178,49 @@ def open_folder(parent: Path) -> None:
     """Make the folder and take it for this job; one that has ended leaves it."""
     parent.mkdir(parents=True, exist_ok=True)
     job, owner = os.environ.get("SLURM_JOB_ID", ""), parent / OWNER
-    try:
-        before = owner.read_text(encoding="utf-8").strip()
-    except FileNotFoundError:
-        before = ""
+    before = owner_of(owner)
     if before not in ("", job) and is_running(before):
         raise TornError(f"{parent} is used by job {before}, which has not ended")
-    if job:
-        write(owner, job + "\n")
+    if not job or before == job:
+        return
+    # Of two jobs that start at once one gets it: a file is renamed once, and a link made once.
+    mine = parent / f"{OWNER}.{job}"
+    try:
+        if owner.exists():
+            owner.rename(mine)
+        if owner_of(mine) in ("", before):
+            write(mine, job + "\n")
+            take(mine, owner)
+            return
+        mine.rename(owner)  # it was taken since it was looked at
+    except (FileExistsError, FileNotFoundError):
+        pass  # by another job that starts
+    raise TornError(f"{parent} was taken by job {owner_of(owner)} at this moment")
+
+
+def take(mine: Path, owner: Path) -> None:
+    """Give a file a second name unless that exists, then take the first one away.
+
+    Raises:
+        FileExistsError: it does.
+    """
+    try:
+        os.link(str(mine), str(owner))
+    except FileExistsError:
+        mine.unlink()
+        raise
+    except OSError:  # a mounted bucket has no links
+        mine.replace(owner)
+    else:
+        mine.unlink()
+
+
+def owner_of(file: Path) -> str:
+    """Return the job whose number a file has, "" where there is none."""
+    try:
+        return file.read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        return ""
 
 
 def is_running(job: str) -> bool:
