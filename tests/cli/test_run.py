@@ -1,4 +1,4 @@
-"""`gcluster run`: which job it queues, and what it says when it stops to follow it."""
+"""`gcluster run`: which job it queues, and what it prints when it no longer follows it."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_a_job_that_failed_ends_the_verb_with_1(
     assert run("run", str(spec), "--user", "ada", "--", "false").exit_code == 1
 
 
-def test_interrupted_it_says_that_the_job_goes_on_and_not_to_queue_a_second_one(
+def test_interrupted_it_reports_that_the_job_goes_on_and_suggests_no_second_one(
     run: Callable[..., Any], queued: Callable[[Any], None], spec: Path
 ) -> None:
     def interrupted(*_: object, **__: object) -> JobState:
