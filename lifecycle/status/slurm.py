@@ -20,9 +20,19 @@ _BETWEEN = "---"
 """The line between the nodes and the jobs; a node's line has columns."""
 
 
+REACHABLE = (
+    "{ systemctl --quiet is-active slurmctld || scontrol ping 2>/dev/null | grep -q ' is UP' ||"
+    " { echo 'Unable to contact slurm controller (connect failure)' >&2; false; }; }"
+)
+"""Shell condition: slurmctld runs here, or another controller of the cluster responds.
+
+Without it sinfo and squeue retry for MessageTimeout, 30 s, where every slurmctld is stopped.
+"""
+
+
 def nodes_and_jobs_command(squeue: str) -> str:
     """Return the shell line that prints nodes and then jobs, these by `squeue` with options."""
-    nodes = "sinfo --noheader --Node --format='%N|%T|%E' | sort -u"
+    nodes = f"{REACHABLE} && sinfo --noheader --Node --format='%N|%T|%E' | sort -u"
     return f"{nodes} && echo {_BETWEEN} && squeue --noheader {squeue}"
 
 
@@ -110,13 +120,13 @@ _SHOWN = (GPU, "cpu", "node")
 """Resources whose limits are shown; GPUs also without one."""
 _LIMIT_S = 30
 
-# A slurmctld that is down costs each client 9 s (Slurm 22.05), so one of them finds out for all.
+# A slurmctld that hangs costs each client its timeout, so one of them finds out for all.
 _QUEUE = nodes_and_jobs_command("--states=PENDING,RUNNING --format='%T|%P|%V|%i|%r'")
 _ASK = f"""
 export SLURM_TIME_FORMAT=%s SLURM_BITSTR_LEN=0
 root={AS_ROOT}
 code=1
-if sinfo --noheader --format=%N > /dev/null; then
+if {REACHABLE} && sinfo --noheader --format=%N > /dev/null; then
   {_QUEUE}
   code=$?
 fi

@@ -31,6 +31,7 @@ class LocalShell(SshSession):
         programs.mkdir(exist_ok=True)
         super().__init__(programs)
         self._programs = programs
+        self.has("systemctl", "exit 0")  # slurmctld runs
 
     def has(self, name: str, script: str) -> None:
         """Install a program: the lines of a shell script."""

@@ -105,6 +105,10 @@ VERBS: dict[str, tuple[str, ...]] = {
     "up": ("--yes",),
     "image": ("--out", "images"),
     "smoke": (),
+    "run": ("--user", "ada", "--", "true"),
+    "jobs": (),
+    "logs": ("7",),
+    "cancel": ("7",),
     "acceptance": (),
     "repair": ("--yes",),
     "drain": ("gpu001", "--reason", "test"),
@@ -147,7 +151,7 @@ _SEEN_LATER = {"a state that can't be made"}
 """What depends on this machine, which `validate` doesn't check."""
 _NO_FORMAT = {
     "ssh", "compile", "bundle", "image", "burst agent", "init", "reconcile pause",
-    "reconcile resume",
+    "reconcile resume", "run", "logs", "cancel",
 }  # fmt: skip
 
 

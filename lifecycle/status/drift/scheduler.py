@@ -14,7 +14,7 @@ from ....schemas.catalog import Catalog
 from ....schemas.spec import ClusterSpec, KubernetesScheduler
 from ...kubernetes.objects import desired_objects
 from ...scheduler.base import MARK
-from ..slurm import is_unfit
+from ..slurm import REACHABLE, is_unfit
 from .kubernetes import KubernetesDrift
 from .values import Drift, SchedulerFindings, stamp_of
 
@@ -51,7 +51,7 @@ class SlurmDrift:
 
     name = "slurm"
     words = (
-        "export SLURM_TIME_FORMAT=%s SLURM_BITSTR_LEN=0;"
+        f"export SLURM_TIME_FORMAT=%s SLURM_BITSTR_LEN=0; {REACHABLE} &&"
         " sinfo --noheader --Node --format='node|%N|%T|%u|%H|%E' | sort -u | grep . &&"
         " sinfo --noheader --format='partition|%R|%a' | sort -u"
     )

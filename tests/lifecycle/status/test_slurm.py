@@ -44,6 +44,31 @@ def test_a_slurmctld_that_is_down_is_named_with_its_last_message(shell: LocalShe
     assert view.queue is None
 
 
+def test_where_every_slurmctld_is_stopped_its_clients_do_not_wait_for_one(
+    shell: LocalShell, tmp_path: Path
+) -> None:
+    """They retry for MessageTimeout, as long as a whole look at a node may take."""
+    shell.has("systemctl", "exit 3")
+    shell.has("scontrol", "echo 'Slurmctld(primary) at head is DOWN'; exit 1")
+    for program in ("sinfo", "squeue"):
+        shell.has(program, f"touch {tmp_path}/called")
+    view = query_controller(shell, HEAD)
+    assert view.problem == (
+        "slurmctld on head does not answer: Unable to contact slurm controller (connect failure)"
+    )
+    assert not (tmp_path / "called").exists()
+
+
+def test_a_backup_controller_that_is_up_is_queried(shell: LocalShell) -> None:
+    shell.has("systemctl", "exit 3")
+    shell.has(
+        "scontrol", "printf 'Slurmctld(primary) at a is DOWN\nSlurmctld(backup) at b is UP\n'"
+    )
+    shell.has("sinfo", 'echo "gpu001|idle|none"')
+    shell.has("squeue", ":")
+    assert query_controller(shell, HEAD).states == {"gpu001": "idle"}
+
+
 def test_a_scheduler_that_fails_without_output_is_named_with_its_exit_status(
     shell: LocalShell,
 ) -> None:
