@@ -44,6 +44,25 @@ def patterns(text: str) -> Iterator[str]:
                 yield str(first.value)
 
 
+def literal_escapes(text: str) -> Iterator[str]:
+    """Yield the strings of a template in which Ansible leaves backslash and n as they are.
+
+    It escapes backslashes of what YAML gives to Jinja; only regular expressions read them anyway.
+    """
+    called = ["", ""]
+    for _, kind, word in jinja2.Environment(autoescape=True).lex(text):
+        if kind == "name":
+            called[-1] = word.rpartition(".")[2]
+        elif word in {"(", "[", "{"} and kind == "operator":
+            called.append("")
+        elif word in {")", "]", "}"} and kind == "operator":
+            called.pop()
+        elif kind == "string" and word[1:-1] in MATCHING:  # map('regex_replace', ..)
+            called[-2] = word[1:-1]
+        elif kind == "string" and "\\n" in word and called[-2] not in MATCHING:
+            yield word
+
+
 @functools.cache
 def found() -> list[tuple[str, str]]:
     """Return (file, pattern) of all roles' tasks and variables."""
@@ -54,6 +73,24 @@ def found() -> list[tuple[str, str]]:
         for text in expressions(yaml.safe_load(path.read_text()))
         for pattern in patterns(text)
     ]
+
+
+def test_a_line_break_in_a_string_of_jinja_is_one() -> None:
+    """In YAML's double quotes it is; in other forms Ansible writes a backslash and an n."""
+    assert list(literal_escapes("{{ 'a\\n' }} {{ x | map('regex_replace', '\\n') }}")) == ["'a\\n'"]
+    wrong = {
+        str(path.relative_to(ROLES)): words
+        for folder in ("tasks", "handlers", "vars", "defaults")
+        for path in sorted(ROLES.glob(f"*/{folder}/*.yml"))
+        if (
+            words := [
+                word
+                for text in expressions(yaml.safe_load(path.read_text()))
+                for word in literal_escapes(text)
+            ]
+        )
+    }
+    assert wrong == {}
 
 
 def test_every_regular_expression_of_a_role_is_one() -> None:
