@@ -85,7 +85,7 @@ def _directives(name: str, workload: Workload, place: Place) -> list[str]:
         f"--nodes={place.nodes}",
         f"--ntasks-per-node={tasks}",
         *([f"--gpus-per-node={place.gpus}"] if place.gpus else []),
-        *(["--exclusive", "--mem=0"] if place.is_whole else _part(workload, place, tasks)),
+        *(["--exclusive", "--mem=0"] if place.is_whole else _part(place, tasks)),
         *([f"--time={_slurm_time(workload.time)}"] if workload.time else []),
         *([f"--chdir={workload.chdir}"] if workload.chdir else []),
         *([f"--comment=data={','.join(workload.data)}"] if workload.data else []),
@@ -98,9 +98,8 @@ def _directives(name: str, workload: Workload, place: Place) -> list[str]:
     return [f"#SBATCH {option}" for option in options]
 
 
-def _part(workload: Workload, place: Place, tasks: int) -> list[str]:
+def _part(place: Place, tasks: int) -> list[str]:
     """Return what a workload gets of a node that it shares: the CPUs that its GPUs have there."""
-    del workload
     cpus = place.cpus * place.processes // tasks
     return [f"--cpus-per-task={cpus}"] if cpus else []
 

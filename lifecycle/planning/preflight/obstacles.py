@@ -67,8 +67,8 @@ def _of_failover(site: OpenSite, known: tuple[Diagnostic, ...]) -> Iterator[Diag
         if other != site.name:
             continue
         there = msgspec.structs.replace(site.context, spec=moved)
-        asked = msgspec.structs.replace(site, context=there)
-        for found in _requested_or_given(asked):
+        moved_site = msgspec.structs.replace(site, context=there)
+        for found in _requested_or_given(moved_site):
             if found not in known:
                 yield msgspec.structs.replace(
                     found,

@@ -53,8 +53,9 @@ class JobLog:
     def _size(self, host: Host, path: str) -> int:
         line = as_root(host, ["stat", "--format=%s", path])
         answer = self._session.run(host, line, timeout_s=_LIMIT_S)
-        known = not isinstance(answer, Unreachable) and answer.stdout.strip().isdigit()
-        return int(answer.stdout) if known and not isinstance(answer, Unreachable) else 0
+        if isinstance(answer, Unreachable) or not answer.stdout.strip().isdigit():
+            return 0
+        return int(answer.stdout)
 
 
 def follow(

@@ -109,7 +109,9 @@ class JobQueue:
 
         How long a job stays there is slurm.conf's MinJobAge, 300 s where nothing is said.
         """
-        text = self._ask(f"squeue --noheader --states=all --sort=i --format={shlex.quote(_FORMAT)}")
+        text = self._output_of(
+            f"squeue --noheader --states=all --sort=i --format={shlex.quote(_FORMAT)}"
+        )
         rows = (line.split("|", len(_COLUMNS) - 1) for line in text.splitlines())
         found = (dict(zip(_COLUMNS, row, strict=True)) for row in rows if len(row) == len(_COLUMNS))
         return tuple(Job(**row) for row in found)
@@ -120,7 +122,7 @@ class JobQueue:
         Raises:
             LifecycleError: Slurm knows no such job (GC1214), or is silent (GC1215).
         """
-        text = self._ask(f"scontrol show job {shlex.quote(_id(job))}", job)
+        text = self._output_of(f"scontrol show job {shlex.quote(_id(job))}", job)
         fields = dict(_FIELD.findall(text))
         log = re.search(r"^\s*StdOut=(.*)$", text, re.MULTILINE)
         restarts, nodes = fields.get("Restarts", "0"), fields.get("NumNodes", "0").partition("-")[0]
@@ -138,9 +140,9 @@ class JobQueue:
 
     def cancel(self, job: str) -> None:
         """End a job, or take it out of the queue; raises as `state`."""
-        self._ask(as_root(self._controller, ["scancel", "--verbose", _id(job)]), job)
+        self._output_of(as_root(self._controller, ["scancel", "--verbose", _id(job)]), job)
 
-    def _ask(self, line: str, job: str = "") -> str:
+    def _output_of(self, line: str, job: str = "") -> str:
         answer = self._session.run(self._controller, line, timeout_s=_LIMIT_S)
         if isinstance(answer, Unreachable):
             raise self._silent(answer.reason)

@@ -179,9 +179,7 @@ class KubernetesController:
         data = {
             name: None if power is None else msgspec.json.encode(power).decode()
             for name, power in after.items()
-            if (name in before or power is not None)
-            and (power is None or power != before.get(name))
-            and not (power is None and name not in before)
+            if (name in before if power is None else power != before.get(name))
         }
         if not data:
             return
