@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from ..lifecycle.cluster.places import data_home
+from ..schemas.structure.decoding import decode_json
 from .ending import FORMAT
 
 
@@ -75,8 +75,8 @@ def _cluster_names(incomplete: str) -> Iterator[str]:
 
     for path in (data_home() / "clusters").glob("*.json"):
         try:
-            name = json.loads(path.read_bytes()).get("name", "")
-        except (OSError, ValueError, AttributeError):
+            name = decode_json(path.read_bytes(), dict[str, Any]).get("name", "")
+        except (OSError, ValueError):
             continue
         if str(name).startswith(incomplete):
             yield str(name)

@@ -6,9 +6,9 @@ from typing import Any, ClassVar, Self
 
 _MOST = 1e15
 """Numbers of a quantity have at most 15 digits before the point, and 15 after it."""
-_NUMBER_AND_WORD = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*([A-Za-z/%]+)", re.ASCII)
+_NUMBER_AND_WORD = r"(?a:([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*([A-Za-z/%]+))"
 _KUBERNETES_UNITS = ("Ki", "Mi", "Gi", "Ti")
-_SLURM_TIME = re.compile(r"(?:(\d{1,4})-)?(\d{1,4})(?::(\d{1,2}))?(?::(\d{1,2}))?", re.ASCII)
+_SLURM_TIME = r"(?a:(?:(\d{1,4})-)?(\d{1,4})(?::(\d{1,2}))?(?::(\d{1,2}))?)"
 """days-hours[:minutes[:seconds]], hours:minutes:seconds, minutes:seconds (slurm.conf(5), "MaxTime";
 sbatch(1), "--time"); minutes alone is a number without a unit, which isn't guessed at."""
 
@@ -47,7 +47,7 @@ class Quantity:
 
         Units in another case are understood where one unit alone has their letters: `Gib`, `tib/s`.
         """
-        match = _NUMBER_AND_WORD.fullmatch(text.strip())
+        match = re.fullmatch(_NUMBER_AND_WORD, text.strip())
         if match is None:
             return None
         same = [unit for unit in cls.unit_factors if unit.casefold() == match[2].casefold()]
@@ -125,7 +125,7 @@ class Duration(Quantity):
     @classmethod
     def rewritten(cls, text: str) -> str | None:
         """Return the form of ours; `2-00:00:00` and `12:00:00` are Slurm's."""
-        match = _SLURM_TIME.fullmatch(text.strip())
+        match = re.fullmatch(_SLURM_TIME, text.strip())
         if match is None or not (match[1] or match[3]):
             return super().rewritten(text)
         days, *rest = (int(part or 0) for part in match.groups())

@@ -9,12 +9,12 @@ from ...spec.model import SpecModel
 from .machine import Citation, Cpu, Date, Machine, Market, Nic, Placement, Price, Quota, Source
 
 _AFTER_FAMILY = (
-    re.compile(r"^(?P<family>[^.]+)\.[^.]+$"),  # m7i.4xlarge
-    re.compile(r"^(?P<family>.+\.Flex)-[0-9]+-[0-9]+$"),  # VM.Standard.E5.Flex-8-128
-    re.compile(r"^(?P<family>VM\.[A-Za-z0-9]+)\.[0-9]+$"),  # VM.Standard2.8
-    re.compile(r"^(?P<family>[a-z][a-z0-9]*-[a-z]+)-[0-9]+$"),  # n2-standard-8
+    r"(?P<family>[^.]+)\.[^.]+",  # m7i.4xlarge
+    r"(?P<family>.+\.Flex)-[0-9]+-[0-9]+",  # VM.Standard.E5.Flex-8-128
+    r"(?P<family>VM\.[A-Za-z0-9]+)\.[0-9]+",  # VM.Standard2.8
+    r"(?P<family>[a-z][a-z0-9]*-[a-z]+)-[0-9]+",  # n2-standard-8
 )
-_AZURE = re.compile(r"^(Standard_[A-Z]+)[0-9]+(?:-[0-9]+)?([a-z]*(?:_v[0-9]+)?)$")
+_AZURE = r"(Standard_[A-Z]+)[0-9]+(?:-[0-9]+)?([a-z]*(?:_v[0-9]+)?)"
 """Standard_D8s_v5: the size is within the name."""
 
 
@@ -172,8 +172,8 @@ def _price(price: FamilyPrice, threads: int, memory: float | None) -> Price:
 
 def family_of(machine: str) -> str | None:
     """Return the name of the family that a machine type of this name would be of; None: of none."""
-    azure = _AZURE.fullmatch(machine)
+    azure = re.fullmatch(_AZURE, machine)
     if azure:
         return f"{azure[1]}{azure[2]}"
-    found = (pattern.fullmatch(machine) for pattern in _AFTER_FAMILY)
+    found = (re.fullmatch(pattern, machine) for pattern in _AFTER_FAMILY)
     return next((match["family"] for match in found if match), None)

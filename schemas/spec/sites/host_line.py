@@ -10,7 +10,7 @@ import msgspec
 from ...structure.decoding import convert
 from .bare_metal import ListedHost
 
-_TARGET = re.compile(
+_TARGET = (
     r"(?:([^@\s]+)@)?(?:\[([0-9A-Fa-f:]+)\]|([^:\s]+|[0-9A-Fa-f:]*::?[0-9A-Fa-f:]*))(?::(\d+))?"
 )
 _MOST_SHOWN = 60
@@ -23,7 +23,7 @@ def read_line(line: str) -> ListedHost | str:
     words = [word for word in words if not word.startswith("name=")]
     if words[:1] == ["ssh"]:
         words = words[1:]
-    target = _TARGET.fullmatch(words[0]) if words else None
+    target = re.fullmatch(_TARGET, words[0]) if words else None
     if target is None:
         return "it starts with no address"
     if len(words) > 3 or len(named) > 1:  # noqa: PLR2004  # address, user, port
