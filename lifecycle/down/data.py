@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 import msgspec
 
 from ...schemas.cost.pools import HOURS_PER_MONTH, storage_costs
-from ...schemas.derived.storage import is_on_volume
+from ...schemas.derived.storage import is_on_volume, stands_in_here
 from ...schemas.spec import ClusterSpec, FileService, LustreStorage, ObjectStorage
 from ...stacks.provider import Leftover
 from ..cluster.cluster import Cluster
@@ -22,7 +22,9 @@ def check_names(cluster: Cluster, names: Iterable[str]) -> None:
     Raises:
         LifecycleError: GC928 names the storage that there is (exit code USAGE).
     """
-    made = [name for name in cluster.spec.storage if is_made(cluster.spec, name)]
+    spec = cluster.spec
+    here = {name for pool in spec.pools for name in stands_in_here(spec, pool)}
+    made = [name for name in spec.storage if name in here or is_made(spec, name)]
     for name in names:
         if name in made:
             continue
@@ -73,17 +75,22 @@ def check_free(found: Iterable[Leftover], names: Collection[str]) -> None:
 
 
 def kept_data(cluster: Cluster, sites: Iterable[OpenSite]) -> tuple[Leftover, ...]:
-    """Return the data that `down` kept on sites of clouds, with its price.
+    """Return the data that `down` kept on sites that keep some, with its price.
 
     Raises:
         ProviderError: a cloud can't be queried.
     """
     if not cluster.was_applied:
         return ()
-    clouds = [site for site in sites if site.context.spec.sites[site.name].is_cloud]
-    found = at_each(clouds, lambda site: site.provider.refresh(site.context))
+    machines = [site for site in sites if _keeps_data(site)]
+    found = at_each(machines, lambda site: site.provider.refresh(site.context))
     kept = (item for items in found.values() for item in items if item.kept_data)
     return priced(cluster, kept)
+
+
+def _keeps_data(site: OpenSite) -> bool:
+    described = site.context.spec.sites[site.name]
+    return described.is_cloud or described.is_made_here
 
 
 def priced(cluster: Cluster, found: Iterable[Leftover]) -> tuple[Leftover, ...]:

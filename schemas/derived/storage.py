@@ -11,6 +11,7 @@ import msgspec
 
 from ..spec import (
     ClusterSpec,
+    LocalSite,
     LustreStorage,
     NfsStorage,
     Pool,
@@ -159,6 +160,14 @@ def is_on_volume(spec: ClusterSpec, name: str) -> bool:
     storage = spec.storage[name]
     pool = spec.pools.get(storage.server or "") if isinstance(storage, NfsStorage) else None
     return pool is not None and pool.role != "compute" and spec.sites[pool.site].is_cloud
+
+
+def stands_in_here(spec: ClusterSpec, pool: str) -> tuple[str, ...]:
+    """Return the NFS of a pool for which a folder stands in that its site's nodes share."""
+    if not isinstance(spec.sites[spec.pools[pool].site], LocalSite):
+        return ()
+    mounts = Mounts(spec.storage, spec.pools)
+    return tuple(name for name in mounts.of(pool) if isinstance(spec.storage[name], NfsStorage))
 
 
 _GIB = 2**30

@@ -13,8 +13,8 @@ from ..provider import (
     SiteEvent,
     provider_error,
 )
-from . import faults, labels, nodes, records, survey
-from .engine import Container, Network
+from . import faults, labels, nodes, records, survey, volumes
+from .engine import Container, Network, Volume
 from .engines import find_engine
 from .nodes import prepare
 from .survey import Survey
@@ -62,6 +62,8 @@ def _raise(context: SiteContext, found: Survey, acts: list[ResourceChange]) -> N
     missing = [
         c.resource for c in acts if c.effect in {"create", "replace"} and c.resource.kind == "node"
     ]
+    created = [c.resource for c in acts if c.effect == "create" and c.resource.kind == "volume"]
+    volumes.make(context, found.engine, created)
     node_base = prepare(
         context,
         found.engine,
@@ -91,7 +93,10 @@ def _refuse_obstacles(context: SiteContext, found: Survey) -> None:
 
 def _settle(context: SiteContext, found: Survey) -> None:
     """Record in the ledger what a killed run didn't: by the tokens on existing resources."""
-    there: dict[str, Container | Network] = {f"node/{n}": c for n, c in found.nodes.items()}
+    there: dict[str, Container | Network | Volume] = {
+        **{f"node/{name}": container for name, container in found.nodes.items()},
+        **{f"volume/{name}": volume for name, volume in found.volumes.items()},
+    }
     if found.network is not None:
         there[f"network/{found.network.name}"] = found.network
     known = records.load(context).ids
@@ -122,7 +127,7 @@ def _settle_nodes(context: SiteContext, found: Survey, names: Iterable[str]) -> 
             remembered.addresses[name] = container.labels[labels.ADDRESS]
 
 
-def _record(context: SiteContext, unrecorded: Mapping[str, Container | Network]) -> None:
+def _record(context: SiteContext, unrecorded: Mapping[str, Container | Network | Volume]) -> None:
     """Bring the ledger to what exists: resource key -> what the engine lists."""
     found = []
     for key, thing in unrecorded.items():
@@ -145,7 +150,16 @@ def existing(context: SiteContext) -> tuple[Leftover, ...]:
         for c in engine.containers(owner)
     ]
     found += [
-        Leftover(kind="volume", name=name, provider_id=name) for name in engine.volumes(owner)
+        Leftover(
+            kind="volume",
+            name=volume.name,
+            provider_id=volume.name,
+            kept_data=storage not in context.delete_data,
+            storage=(storage,),
+            usd_per_month=0.0,
+        )
+        for volume in engine.volumes(owner)
+        for storage in [volume.labels.get(labels.STORAGE, "")]
     ]
     found += [
         Leftover(kind="network", name=n.name, provider_id=n.id) for n in engine.networks(owner)
@@ -154,13 +168,15 @@ def existing(context: SiteContext) -> tuple[Leftover, ...]:
 
 
 def destroy(context: SiteContext) -> None:
-    """Remove containers, volumes, networks and keys of this cluster's name and id, nothing else.
+    """Remove containers, networks and keys of this cluster's name and id, nothing else.
+
+    Volumes hold data: those of the storage in `context.delete_data` are removed.
 
     Raises:
         ProviderError: the engine refused; what is left is found by its labels the next time.
     """
     engine = find_engine(survey.described(context.spec, context.site).runtime)
-    left = existing(context)
+    left = [item for item in existing(context) if not item.kept_data]
     by_node = {c.id: c.labels[labels.NODE] for c in engine.containers(labels.owner(context))}
     containers = [item for item in left if item.provider_id in by_node]
     engine.remove(item.provider_id for item in containers)

@@ -67,6 +67,18 @@ class Network(msgspec.Struct, frozen=True):
     subnets: tuple[str, ...]
 
 
+class Volume(msgspec.Struct, frozen=True):
+    """A volume, which is found by its name."""
+
+    name: str
+    labels: dict[str, str]
+
+    @property
+    def id(self) -> str:
+        """Its name: engines give it no other."""
+        return self.name
+
+
 class EngineFacts(msgspec.Struct, frozen=True, kw_only=True):
     """The engine's facts about itself and this machine."""
 
@@ -186,9 +198,11 @@ class Engine:
             for n in answer
         )
 
-    def volumes(self, labels: Mapping[str, str]) -> tuple[str, ...]:
-        """Return the names of the volumes that carry every one of `labels`."""
-        return tuple(self.call("volume", "ls", "--quiet", *label_filters(labels)).split())
+    def volumes(self, labels: Mapping[str, str]) -> tuple[Volume, ...]:
+        """Return the volumes that carry every one of `labels`."""
+        names = self.call("volume", "ls", "--quiet", *label_filters(labels)).split()
+        answer = self._json("volume", "inspect", *names) if names else []
+        return tuple(Volume(each["Name"], each["Labels"] or {}) for each in answer)
 
     def remove_volume(self, name: str) -> None:
         """Remove a volume; one that is gone is fine.

@@ -8,7 +8,7 @@ CLUSTER = "gcluster.cluster"
 ID = "gcluster.id"
 SITE = "gcluster.site"
 KIND = "gcluster.kind"
-"""node, builder or network."""
+"""node, builder, network or volume."""
 NODE = "gcluster.node"
 POOL = "gcluster.pool"
 ROLE = "gcluster.role"
@@ -20,6 +20,10 @@ IMAGE = "gcluster.spec-image"
 """Key of the image the node was made from."""
 TOKEN = "gcluster.token"  # noqa: S105  # an idempotency token, not a secret
 """Ledger intent that the object was made for."""
+MOUNTS = "gcluster.mounts"
+"""What the node mounts of the spec's storage (`volumes.mounts_text`)."""
+STORAGE = "gcluster.storage"
+"""Storage that a volume stands for."""
 ELASTIC = "gcluster.elastic"
 """Token of the `grow` that made the node; "" for nodes of the graph."""
 
@@ -36,6 +40,6 @@ def flags(labels: dict[str, str]) -> list[str]:
 
 def blank() -> list[str]:
     """Return the `commit` flags that keep a builder's labels from the nodes made of its image."""
-    made = (CLUSTER, ID, SITE, KIND, NODE, POOL, ROLE, SCHEDULER, MACHINE, ADDRESS)
+    made = (CLUSTER, ID, SITE, KIND, NODE, POOL, ROLE, SCHEDULER, MACHINE, ADDRESS, MOUNTS)
     keys = (*made, IMAGE, TOKEN, ELASTIC)
     return [f"--change=LABEL {key}=" for key in keys]

@@ -19,7 +19,7 @@ from ..provider import (
     SiteEvent,
     provider_error,
 )
-from . import labels, network, records, ssh
+from . import labels, network, records, ssh, volumes
 from .engine import Container, Engine, Network
 from .faults import NONE, Faults
 from .image import base_image
@@ -207,6 +207,7 @@ def _to_make(
             f"--mac-address={network.hardware_address(given[resource.name])}",
             *(f"--network-alias={resource.name}", "--shm-size=512m"),
             *node_base.faults.disk_flags(resource.name),
+            *volumes.flags(context.spec, context.site, resource.pool or ""),
             *labels.flags(object_labels),
             *(ssh.seed_flags(context, node_base.private_key, resource.name) if cloud_like else ()),
             *(*flags, node_base.image, "/sbin/init", *node_base.faults.init_words(resource.name)),
@@ -235,6 +236,7 @@ def _labels(
         labels.ROLE: str(resource.properties.get("role", "")),
         labels.SCHEDULER: str(resource.properties.get("scheduler", "")),
         labels.MACHINE: str(resource.properties.get("machine") or ""),
+        labels.MOUNTS: str(resource.properties.get("mounts", "")),
         labels.ADDRESS: address,
         labels.IMAGE: node_base.image_key,
         labels.TOKEN: intent,
@@ -267,6 +269,8 @@ def _run(context: SiteContext, node_base: NodeBase, item: _Start) -> _Started:
             printed = node_base.engine.call(*item.command, timeout_s=120).strip()
             made = made or printed
             node_base.faults.delay_after()
+        if item.intent is not None:
+            open_storage(context, node_base.engine, item.resource, item.container)
         if described(context.spec, context.site).boots_stock_image:
             host_keys = ssh.first_contact(node_base.engine, item.container)
         else:
@@ -276,6 +280,13 @@ def _run(context: SiteContext, node_base: NodeBase, item: _Start) -> _Started:
             _remove_partial(context, node_base.engine, item.resource.name)
         return _Started(id=made, error=error)
     return _Started(id=made, host_keys=host_keys)
+
+
+def open_storage(context: SiteContext, engine: Engine, node: Resource, container: str) -> None:
+    """Let users write to the empty storage of a new node; raises ProviderError as the engine."""
+    script = volumes.opening_script(context.spec, node.pool or "")
+    if script:
+        engine.inside(container, "sh", "-c", script)
 
 
 def _remove_partial(context: SiteContext, engine: Engine, node: str) -> None:

@@ -18,8 +18,8 @@ from ..provider import (
     SiteContext,
     provider_error,
 )
-from . import labels, network, records, ssh
-from .engine import Container, Engine, Network
+from . import labels, network, records, ssh, volumes
+from .engine import Container, Engine, Network, Volume
 from .engines import find_engine
 
 
@@ -32,6 +32,8 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
     network: Network | None
     namesakes: tuple[Container, ...]
     """Containers of another cluster that has this cluster's name."""
+    volumes: dict[str, Volume] = {}
+    """Name -> volume, of this cluster and site."""
     networks: tuple[Network, ...]
     """All networks of the machine."""
 
@@ -67,6 +69,8 @@ def node_resource(spec: ClusterSpec, site: str, pool: str, node: str) -> Resourc
     }
     if runs_kubernetes(spec):
         properties["scheduler"] = "kubernetes"
+    if mounts := volumes.mounts_text(spec, pool):
+        properties["mounts"] = mounts
     return Resource(
         kind="node",
         name=node,
@@ -77,7 +81,7 @@ def node_resource(spec: ClusterSpec, site: str, pool: str, node: str) -> Resourc
 
 
 def graph(spec: ClusterSpec, site: str) -> ResourceGraph:
-    """Return the network and the nodes, in spec order."""
+    """Return the network, the storage that nodes share, and the nodes, in spec order."""
     wanted = described(spec, site).network
     net = Resource(
         kind="network",
@@ -90,7 +94,8 @@ def graph(spec: ClusterSpec, site: str) -> ResourceGraph:
         if pool.site == site
         for node in pool_host_names(name, pool)
     )
-    return ResourceGraph(site=site, provider="local", resources=(net, *nodes))
+    shared = volumes.resources(spec, site)
+    return ResourceGraph(site=site, provider="local", resources=(net, *shared, *nodes))
 
 
 def planned_hosts(spec: ClusterSpec, site: str) -> tuple[Host, ...]:
@@ -111,17 +116,19 @@ def planned_hosts(spec: ClusterSpec, site: str) -> tuple[Host, ...]:
 
 
 def survey(context: SiteContext) -> Survey:
-    """Query the engine for what exists: two concurrent calls.
+    """Query the engine for what exists: three concurrent calls.
 
     Raises:
         ProviderError: there is no engine, or it doesn't work.
     """
     engine = find_engine(described(context.spec, context.site).runtime)
-    with ThreadPoolExecutor(max_workers=1) as executor:
+    owner = labels.owner(context)
+    with ThreadPoolExecutor(max_workers=2) as executor:
         listed = executor.submit(engine.networks)
+        kept = executor.submit(engine.volumes, owner)
         named = engine.containers({labels.CLUSTER: context.spec.name})
         networks = listed.result()
-    owner = labels.owner(context)
+        found_volumes = kept.result()
     ours = [c for c in named if owner.items() <= c.labels.items()]
     mine = network_name(context.spec, context.site)
     return Survey(
@@ -132,6 +139,7 @@ def survey(context: SiteContext) -> Survey:
         ),
         namesakes=tuple(c for c in named if c.labels.get(labels.ID) != context.cluster_id),
         networks=networks,
+        volumes={each.name: each for each in found_volumes},
     )
 
 
@@ -140,6 +148,7 @@ def ids_in_use(context: SiteContext) -> frozenset[str]:
     engine = find_engine(described(context.spec, context.site).runtime)
     mine = {labels.CLUSTER: context.spec.name, labels.SITE: context.site}
     label_sets = [c.labels for c in engine.containers(mine)] + [n.labels for n in engine.networks()]
+    label_sets += [volume.labels for volume in engine.volumes(mine)]
     ours = (each for each in label_sets if mine.items() <= each.items())
     return frozenset(each[labels.ID] for each in ours if labels.ID in each)
 
@@ -183,12 +192,15 @@ def changes(context: SiteContext, found: Survey) -> tuple[ResourceChange, ...]:
     for resource in wanted:
         if resource.kind == "network":
             compared.append(_network_change(context, found, resource))
+        elif resource.kind == "volume":
+            compared.append(volumes.change(found.volumes, resource))
         else:
             compared.append(_node_change(found.nodes.get(resource.name), remembered, resource))
     names = {r.name for r in wanted if r.kind == "node"}
     for name, container in sorted(found.nodes.items()):
         if name not in names:
             compared.append(_unplanned(name, container, given_up=name in context.purchased))
+    compared += volumes.unplanned(found.volumes, (r.name for r in wanted if r.kind == "volume"))
     return tuple(compared)
 
 
@@ -201,15 +213,22 @@ def _network_change(context: SiteContext, found: Survey, resource: Resource) -> 
     return ResourceChange(effect="keep", resource=resource)
 
 
+_MADE_WITH = (
+    (labels.ROLE, "role", "role changed"),
+    (labels.SCHEDULER, "scheduler", "scheduler changed"),
+    (labels.MOUNTS, "mounts", "storage changed: containers mount it when they are made"),
+)
+"""Label of a container, the property that it has to be, and what is said where it isn't."""
+
+
 def _node_change(
     container: Container | None, remembered: records.Records, resource: Resource
 ) -> ResourceChange:
     if container is None:
         return ResourceChange(effect="create", resource=resource, reason="it does not exist")
-    if container.labels.get(labels.ROLE) != resource.properties["role"]:
-        return ResourceChange(effect="replace", resource=resource, reason="its role changed")
-    if container.labels.get(labels.SCHEDULER, "") != resource.properties.get("scheduler", ""):
-        return ResourceChange(effect="replace", resource=resource, reason="its scheduler changed")
+    for label, name, what in _MADE_WITH:
+        if container.labels.get(label, "") != resource.properties.get(name, ""):
+            return ResourceChange(effect="replace", resource=resource, reason=f"its {what}")
     if not container.running:
         reason = f"its container is {container.state}: start it"
         return ResourceChange(effect="update", resource=resource, reason=reason)

@@ -23,7 +23,7 @@ network. Azure Files and Netapp advise 4 to 8; read 2026-11."""
 def nfs_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role nfs; none where a pool neither mounts nor serves NFS.
 
-    The containers of local sites have no NFS of their own in the kernel and are left out.
+    The containers of local sites have no NFS in the kernel: a folder simulates it (stacks/local).
     """
     if node.spec.sites[node.pool.site].is_made_here:
         return []
