@@ -12,8 +12,7 @@ import sys
 from datetime import UTC, datetime
 
 from gcluster.lifecycle.cluster import places
-from gcluster.stacks.local.engine import Engine
-from gcluster.stacks.local.engines import find_engine
+from gcluster.stacks.local.engine import Engine, find_engine
 from gcluster.stacks.local.image.base_image import BOOT_FLAGS, ensure_base
 from gcluster.stacks.provider import ProviderError
 

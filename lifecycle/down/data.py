@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 import msgspec
 
 from ...schemas.cost.pools import HOURS_PER_MONTH, storage_costs
-from ...schemas.derived.storage import is_on_volume, stands_in_here
+from ...schemas.derived.storage import is_on_volume, simulated_nfs
 from ...schemas.spec import ClusterSpec, FileService, LustreStorage, ObjectStorage
 from ...stacks.provider import Leftover
 from ..cluster.cluster import Cluster
@@ -23,7 +23,7 @@ def check_names(cluster: Cluster, names: Iterable[str]) -> None:
         LifecycleError: GC928 names the storage that there is (exit code USAGE).
     """
     spec = cluster.spec
-    here = {name for pool in spec.pools for name in stands_in_here(spec, pool)}
+    here = {name for pool in spec.pools for name in simulated_nfs(spec, pool)}
     made = [name for name in spec.storage if name in here or is_made(spec, name)]
     for name in names:
         if name in made:

@@ -162,8 +162,8 @@ def is_on_volume(spec: ClusterSpec, name: str) -> bool:
     return pool is not None and pool.role != "compute" and spec.sites[pool.site].is_cloud
 
 
-def stands_in_here(spec: ClusterSpec, pool: str) -> tuple[str, ...]:
-    """Return the NFS of a pool for which a folder stands in that its site's nodes share."""
+def simulated_nfs(spec: ClusterSpec, pool: str) -> tuple[str, ...]:
+    """Return a pool's NFS that a folder simulates: the nodes of its local site share one."""
     if not isinstance(spec.sites[spec.pools[pool].site], LocalSite):
         return ()
     mounts = Mounts(spec.storage, spec.pools)

@@ -14,8 +14,7 @@ from ..provider import (
     provider_error,
 )
 from . import faults, labels, nodes, records, survey, volumes
-from .engine import Container, Network, Volume
-from .engines import find_engine
+from .engine import Container, Network, Volume, find_engine
 from .nodes import prepare
 from .survey import Survey
 

@@ -23,7 +23,7 @@ TOKEN = "gcluster.token"  # noqa: S105  # an idempotency token, not a secret
 MOUNTS = "gcluster.mounts"
 """What the node mounts of the spec's storage (`volumes.mounts_text`)."""
 STORAGE = "gcluster.storage"
-"""Storage that a volume stands for."""
+"""Storage that a volume simulates."""
 ELASTIC = "gcluster.elastic"
 """Token of the `grow` that made the node; "" for nodes of the graph."""
 

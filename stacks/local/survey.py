@@ -19,8 +19,7 @@ from ..provider import (
     provider_error,
 )
 from . import labels, network, records, ssh, volumes
-from .engine import Container, Engine, Network, Volume
-from .engines import find_engine
+from .engine import Container, Engine, Network, Volume, find_engine
 
 
 class Survey(msgspec.Struct, frozen=True, kw_only=True):

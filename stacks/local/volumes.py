@@ -1,4 +1,4 @@
-"""Storage that the nodes of a local site share: a volume of the engine stands for each NFS export.
+"""Storage that the nodes of a local site share: a volume of the engine simulates each export.
 
 The kernel gives containers no NFS, so what the spec has of it is simulated by a folder of this
 machine, mounted where the spec says. It holds data: `down` keeps it unless it is named.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ...schemas.derived.storage import mount_point, stands_in_here
+from ...schemas.derived.storage import mount_point, simulated_nfs
 from ...schemas.spec import ClusterSpec, KubernetesScheduler, NfsStorage
 from ..provider import Resource, ResourceChange, SiteContext
 from . import labels, records
@@ -18,7 +18,7 @@ _HOMES = "/home"
 
 
 def volume_name(spec: ClusterSpec, site: str, storage: str) -> str:
-    """Return the name of the volume that stands for a storage."""
+    """Return the name of the volume that simulates a storage."""
     return f"gcluster-{spec.name}-{site}-{storage}"
 
 
@@ -29,7 +29,7 @@ def mounted(spec: ClusterSpec, pool: str) -> tuple[str, ...]:
     """
     if isinstance(spec.scheduler, KubernetesScheduler):
         return ()
-    wanted = frozenset(stands_in_here(spec, pool))
+    wanted = frozenset(simulated_nfs(spec, pool))
     return tuple(name for name in spec.storage if name in wanted)
 
 

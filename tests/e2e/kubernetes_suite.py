@@ -26,7 +26,7 @@ import yaml
 from gcluster.lifecycle.cluster import places
 from gcluster.lifecycle.kubernetes.release.build import recipe
 from gcluster.lifecycle.kubernetes.release.golang import host_go
-from gcluster.stacks.local.engines import find_engine
+from gcluster.stacks.local.engine import find_engine
 from gcluster.stacks.local.image.base_image import ensure_base
 
 from .kubernetes_site import KubernetesCluster

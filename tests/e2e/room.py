@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from gcluster.lifecycle.cluster import places
-from gcluster.stacks.local.engines import find_engine
+from gcluster.stacks.local.engine import find_engine
 from gcluster.stacks.local.image.base_image import ensure_base
 
 RUN = (

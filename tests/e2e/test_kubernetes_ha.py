@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from gcluster.stacks.local.engines import find_engine
+from gcluster.stacks.local.engine import find_engine
 from gcluster.stacks.local.network import free_subnets, host_routes, used_networks
 
 from .conftest import LiveCluster, until

@@ -14,8 +14,7 @@ from ipaddress import IPv4Network
 from pathlib import Path
 
 from gcluster.lifecycle.cluster import places
-from gcluster.stacks.local.engine import Engine
-from gcluster.stacks.local.engines import find_engine
+from gcluster.stacks.local.engine import Engine, find_engine
 from gcluster.stacks.local.image.base_image import ensure_base
 from gcluster.stacks.local.ssh import SEED
 

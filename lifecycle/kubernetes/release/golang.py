@@ -14,8 +14,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from ....stacks.local.engine import runtime_flags
-from ....stacks.local.engines import find_engine
+from ....stacks.local.engine import find_engine, runtime_flags
 from ....stacks.local.image.base_image import ensure_base
 from ...cluster import places
 from ...cluster.outcome import LifecycleError, failure

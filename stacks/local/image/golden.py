@@ -10,8 +10,7 @@ from ....inventory.hosts import Host
 from ....schemas.spec import ClusterSpec
 from ...provider import Resource, SiteContext, provider_error
 from .. import labels, nodes, records, ssh, survey
-from ..engine import Container, Engine
-from ..engines import find_engine
+from ..engine import Container, Engine, find_engine
 from ..nodes import prepare
 from . import base_image
 

@@ -22,7 +22,7 @@ from gcluster.lifecycle.cluster import places
 from gcluster.lifecycle.nodes.ssh import SshResult, SshSession, Unreachable
 from gcluster.lifecycle.nodes.ssh.arguments import destination
 from gcluster.lifecycle.nodes.ssh.unreachable import fingerprint
-from gcluster.stacks.local.engines import find_engine
+from gcluster.stacks.local.engine import find_engine
 from gcluster.stacks.local.image.base_image import ensure_base
 
 pytestmark = pytest.mark.local

@@ -11,12 +11,13 @@ from tests.shell_double import write_double
 from gcluster.stacks.local import labels, nodes
 from gcluster.stacks.local.engine import (
     Container,
+    DockerEngine,
     Engine,
     EngineFacts,
+    find_engine,
     label_filters,
     runtime_flags,
 )
-from gcluster.stacks.local.engines import DockerEngine, find_engine
 from gcluster.stacks.provider import ProviderError
 
 

@@ -11,7 +11,7 @@ import pytest
 from tests.stacks.conftest import SampleCluster, SampleSites
 
 from gcluster.inventory.hosts import Host
-from gcluster.stacks.local.engines import find_engine
+from gcluster.stacks.local.engine import find_engine
 from gcluster.stacks.local.image.base_image import node_reference
 from gcluster.stacks.local.provider import LocalProvider
 from gcluster.stacks.provider import ProviderError

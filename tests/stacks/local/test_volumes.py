@@ -34,7 +34,7 @@ def context(samples: SampleSites) -> SiteContext:
     return msgspec.structs.replace(samples.new("local").context, spec=_lab())
 
 
-def test_a_node_mounts_what_its_pool_does_where_the_spec_says() -> None:
+def test_a_node_mounts_the_storage_of_its_pool_at_its_mount_point() -> None:
     spec = _lab()
     assert volumes.flags(spec, "here", "gpu") == (
         "--volume=gcluster-lab-here-home:/home",

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Literal
 
-from ..provider import ProviderError, provider_error
-from .engine import (
+from ...provider import ProviderError, provider_error
+from .podman import (
     INSTALL_ENGINE,
     KUBERNETES_FLAGS,
     Container,

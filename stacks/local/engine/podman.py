@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from ..provider import ProviderError, provider_error
+from ...provider import ProviderError, provider_error
 
 INSTALL_ENGINE = "sudo apt-get install -y podman netavark aardvark-dns runc mmdebstrap"
 """What gives a Debian or Ubuntu machine everything that local sites need."""
@@ -90,16 +90,17 @@ class EngineFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Where images and containers are kept."""
 
 
+_HOOKS = Path(__file__).parent.parent / "image/hooks"
 _ANSWER_S = 30
 """Seconds that the engine itself may take for a command inside a container."""
 _TRIES = 5
 
 
 class Engine:
-    """podman's command line. docker.py holds what docker does otherwise."""
+    """podman's command line; docker.py holds what docker does otherwise."""
 
     name: Literal["podman", "docker"] = "podman"
-    start_options: tuple[str, ...] = (f"--hooks-dir={Path(__file__).parent / 'image/hooks'}",)
+    start_options: tuple[str, ...] = (f"--hooks-dir={_HOOKS}",)
     """Options of the program itself wherever a container starts (`system_container_flags`)."""
 
     def __init__(self, executable: str) -> None:
