@@ -102,3 +102,26 @@ def _row(fabric: Fabric) -> list[str]:
         fabric.plugin or "-",
         "-" if floor is None else f"{floor.factor:g} from {floor.from_size}",
     ]
+
+
+OCI_NCCL = {
+    "BM.GPU4.8": "GID_INDEX=3 TC=41 SL=0 QPS_PER_CONNECTION=4",
+    "BM.GPU.A100-v2.8": "GID_INDEX=3 TC=41 SL=0 QPS_PER_CONNECTION=4",
+    "BM.GPU.H100.8": "GID_INDEX=3 TC=41 SL=0 QPS_PER_CONNECTION=1 SPLIT_DATA_ON_QPS=0 TIMEOUT=22",
+    "BM.GPU.H200.8": "GID_INDEX=3 TC=41 SL=0 QPS_PER_CONNECTION=1 SPLIT_DATA_ON_QPS=0 TIMEOUT=22",
+    "BM.GPU.B200.8": "GID_INDEX=3 TC=41 SL=0 QPS_PER_CONNECTION=1 SPLIT_DATA_ON_QPS=0 TIMEOUT=22",
+}
+"""NCCL_IB_* that oracle-quickstart/oci-hpc (commit b5285a6) writes into /etc/nccl.conf by shape."""
+
+
+@pytest.mark.parametrize(("shape", "written"), OCI_NCCL.items())
+def test_oracles_machines_send_on_the_traffic_class_that_oracle_sets(
+    shape: str, written: str
+) -> None:
+    environment = CATALOG.machines[shape].environment or {}
+
+    assert {
+        name.removeprefix("NCCL_IB_"): value
+        for name, value in environment.items()
+        if name.startswith("NCCL_IB_")
+    } == dict(word.split("=") for word in written.split())

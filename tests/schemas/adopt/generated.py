@@ -1,13 +1,13 @@
 """What gcluster generates for an adopted blueprint next to what the blueprint's own tool does.
 
-`python -m tests.schemas.adopt.generated` writes docs/generated-compared.md again.
+`python -m tests.schemas.adopt.generated` writes docs/generated-compared.md and its pages again.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,12 +20,16 @@ from gcluster.lifecycle.planning.compile_tree import compile_tree
 from gcluster.schemas.adopt.draft import spec_text
 from gcluster.schemas.load import load_text
 from gcluster.stacks.pulumi.provider import CloudProvider
+from gcluster.stacks.pulumi.recording.graph import RecordedResource
 from gcluster.stacks.registry import provider
 
 from . import published
 
 FOLDER = published.ROOT / "tests/cases/adopt/generated"
-PAGE = published.ROOT / "docs/generated-compared.md"
+DOCS = published.ROOT / "docs"
+PAGE = "generated-compared.md"
+CLOUDS = {"aws": "AWS", "azure": "Azure", "gcp": "Google Cloud", "oci": "OCI"}
+"""Clouds that have a page each, and their names there."""
 _BEGIN, _END = "<!-- table of what is generated -->", "<!-- end of the table -->"
 NOTHING = "\N{EN DASH}"
 """Marks a setting that isn't written."""
@@ -49,21 +53,29 @@ def names() -> list[str]:
 
 def compared(name: str) -> list[Compared]:
     """Return the settings of a blueprint in the order of its case."""
-    case = yaml.safe_load((FOLDER / f"{name}.yaml").read_text())
-    ours = generated(name, case["pool"])
+    written = case(name)
+    ours = generated(name)
     return [
         Compared(file, setting, said[0], ours[file].get(setting, NOTHING), *(said[1:] or [""]))
-        for file, sources in case["settings"].items()
+        for file, sources in written["settings"].items()
         for source, settings in sources.items()
         for setting, said in settings.items()
-        if source in case["files"]
+        if source in written["files"]
     ]
 
 
+def case(name: str) -> dict[str, Any]:
+    """Return a case; it has a `spec` where no importer reads its tool's files."""
+    found: dict[str, Any] = yaml.safe_load((FOLDER / f"{name}.yaml").read_text())
+    return found
+
+
 @cache
-def generated(name: str, pool: str) -> dict[str, dict[str, str]]:
-    """Return file -> setting -> value, compiled from the adopted blueprint."""
-    text = spec_text(published.adopted(published.read_case(name)), "a test")
+def generated(name: str) -> dict[str, dict[str, str]]:
+    """Return file -> setting -> value, compiled from the adopted or re-expressed blueprint."""
+    said = case(name)
+    pool = said["pool"]
+    text = said.get("spec") or spec_text(published.adopted(published.read_case(name)), "a test")
     spec = load_text(text).spec
     assert spec is not None
     with TemporaryDirectory() as folder:
@@ -76,11 +88,14 @@ def generated(name: str, pool: str) -> dict[str, dict[str, str]]:
     files = dict(_slurm_files(groups["head"], spec.software.distribution))
     conf = files["/etc/slurm/slurm.conf"]
     site = spec.pools[pool].site
+    nodes = pool.replace("_", "-")
+    assert spec.sites[site].provider == said["cloud"]
     return {
         "slurm.conf": _settings(conf),
-        "node line": _words(conf, f"NodeName={pool}"),
-        "partition line": _words(conf, f"PartitionName={pool}"),
-        "gres.conf": _words(files["/etc/slurm/gres.conf"], f"NodeName={pool}"),
+        "cgroup.conf": _settings(files["/etc/slurm/cgroup.conf"]),
+        "node line": _words(conf, f"NodeName={nodes}"),
+        "partition line": _words(conf, f"PartitionName={said.get('partition', pool)}"),
+        "gres.conf": _words(files["/etc/slurm/gres.conf"], f"NodeName={nodes}"),
         "NCCL environment": _environment(groups[pool]),
         **_cloud(spec.sites[site].provider, text, site, pool),
     }
@@ -126,8 +141,13 @@ def _cloud(cloud: str, text: str, site: str, pool: str) -> dict[str, dict[str, s
     assert spec is not None
     assert isinstance(made, CloudProvider)
     resources = made.record(spec, site).resources
+    if cloud == "oci":
+        return _oci(resources)
+    if cloud == "azure":
+        return _azure(resources)
     templates = [r for r in resources if re.search(r":(Instance|Launch)Template$", r.type)]
-    (template,) = (r.inputs for r in templates if f"-{pool}-" in r.name)
+    nodes = pool.replace("_", "-")
+    (template,) = (r.inputs for r in templates if f"-{nodes}-" in r.name)
     if cloud == "aws":
         return _aws(template)
     policies = [r for r in resources if r.type.endswith(":ResourcePolicy")]
@@ -160,6 +180,27 @@ def _aws(template: dict[str, Any]) -> dict[str, dict[str, str]]:
     }
 
 
+def _oci(resources: Sequence[RecordedResource]) -> dict[str, dict[str, str]]:
+    """Return the RDMA network that the machines are made in, and where."""
+    (made,) = (r.inputs for r in resources if r.type.endswith(":ClusterNetwork"))
+    (pool,) = made["instancePools"]
+    return {
+        "network": {"cluster networks": "1", "machines of its instance pool": str(pool["size"])},
+        "placement": {"availability domain": made["placementConfiguration"]["availabilityDomain"]},
+    }
+
+
+def _azure(resources: Sequence[RecordedResource]) -> dict[str, dict[str, str]]:
+    """Return the scale set that the machines are made in."""
+    (made,) = (r.inputs for r in resources if r.type.endswith(":VirtualMachineScaleSet"))
+    return {
+        "placement": {
+            "scale sets of one placement group": str(int(made["singlePlacementGroup"])),
+            "zone": ", ".join(made["zones"]),
+        },
+    }
+
+
 def table(name: str) -> str:
     """Return the table of a blueprint."""
     rows = compared(name)
@@ -183,13 +224,45 @@ def _cell(value: str) -> str:
     return value if value in {NOTHING, "none"} else f"`{value}`"
 
 
-def page_with_tables() -> str:
-    """Return the page with what is generated now."""
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(_BEGIN)
+def pages() -> dict[str, str]:
+    """Return the pages as they would be written now, by file name."""
+    before, _, rest = (DOCS / PAGE).read_text(encoding="utf-8").partition(_BEGIN)
     after = rest.partition(_END)[2]
-    tables = "\n\n".join(f"## {name}\n\n{table(name)}" for name in names())
-    return f"{before}{_BEGIN}\n\n{tables}\n\n{_END}{after}"
+    found = {PAGE: f"{before}{_BEGIN}\n\n{_summary()}\n\n{_END}{after}"}
+    for cloud, title in CLOUDS.items():
+        tables = "\n\n".join(f"## {name}\n\n{table(name)}" for name in _of_cloud(cloud))
+        found[_page(cloud)] = (
+            f"# What gcluster generates next to tools for {title}\n\n"
+            f"How it is compared, and where else: [{PAGE}]({PAGE}).\n\n{tables}\n"
+        )
+    return found
+
+
+def _summary() -> str:
+    lines = [
+        "| cluster | sources of the other side | settings | alike | differ, with the reason |",
+        "| --- | --- | --: | --: | --: |",
+    ]
+    for cloud in CLOUDS:
+        for name in _of_cloud(cloud):
+            rows = compared(name)
+            same = sum(row.theirs == row.ours for row in rows)
+            repositories = dict.fromkeys(of["repository"] for of in case(name)["files"].values())
+            lines.append(
+                f"| [{name}]({_page(cloud)}#{name}) | {', '.join(repositories)} "
+                f"| {len(rows)} | {same} | {len(rows) - same} |"
+            )
+    return "\n".join(lines)
+
+
+def _of_cloud(cloud: str) -> list[str]:
+    return [name for name in names() if case(name)["cloud"] == cloud]
+
+
+def _page(cloud: str) -> str:
+    return f"generated-compared-{cloud}.md"
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page_with_tables(), encoding="utf-8")
+    for page, text in pages().items():
+        (DOCS / page).write_text(text, encoding="utf-8")
