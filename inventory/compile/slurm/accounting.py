@@ -81,6 +81,13 @@ def accounting_variables(spec: ClusterSpec, run_it: Sequence[Host]) -> dict[str,
     }
 
 
+def gives_notice(spec: ClusterSpec) -> bool:
+    """Whether jobs of some QOS have a grace time before they give way."""
+    slurm = spec.scheduler
+    qualities = slurm.qos.values() if isinstance(slurm, SlurmScheduler) else ()
+    return any(q.grace is not None and q.preemptible != "no" for q in qualities)
+
+
 def _slices(spec: ClusterSpec) -> list[str]:
     """Return the types of MIG slices that are counted apart, besides as GPUs: gres/gpu:1g.10gb."""
     profiles = {name for pool in spec.pools.values() for name in pool.gpus.mig_slices}

@@ -20,7 +20,7 @@ from ..storage.disks import scratch_folder
 from ..system.node_health import CHECK_PROGRAM
 from ..system.packages import EPEL, epel
 from ..system.self_converge import licences
-from .accounting import accounting_hosts, accounting_variables, partition_access
+from .accounting import accounting_hosts, accounting_variables, gives_notice, partition_access
 from .elastic import cloud_node_lines, elastic_variables, placeholders
 from .job_programs import job_programs
 from .nodes import (
@@ -112,6 +112,9 @@ def slurm_cluster_variables(
         variables["slurm_nodes"] += cloud_node_lines(spec, shapes)
         variables |= elastic_variables(spec, compute)
     variables |= scheduling_variables(spec, catalog)
+    release = slurm_release(controllers)
+    if run_accounting and gives_notice(spec) and has_feature(release, "PreemptParameters"):
+        variables["slurm_preempt_signal"] = True
     return variables | accounting_variables(spec, run_accounting)
 
 

@@ -104,6 +104,12 @@ def test_a_database_comes_with_limits_weights_and_preemption() -> None:
     assert variables["slurm_priority"]["fairshare"] == 10_000
 
 
+def test_a_job_with_a_grace_time_gets_its_own_signal_when_that_begins() -> None:
+    with_grace = _ACCOUNTS.replace("requeue}", "requeue, grace: 2m}")
+    assert answer(with_grace)["slurm_preempt_signal"] is True
+    assert "slurm_preempt_signal" not in answer(_ACCOUNTS)
+
+
 def test_a_partition_of_an_account_is_for_its_parts_and_for_root() -> None:
     free, main = answer(_ACCOUNTS)["slurm_partitions"]
     assert (main["accounts"], main["qos"]) == (

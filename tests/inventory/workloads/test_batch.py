@@ -134,3 +134,52 @@ export SLURM_JOB_ID=7 SLURMD_NODENAME=gpu001 SLURM_PROCID=0 SLURM_LOCALID=0 SLUR
 
     assert found.stdout.splitlines() == words
     assert "export WORD='it'\"'\"'s $HOME'" in script
+
+
+NOTICED = """\
+apiVersion: gcluster/v1
+name: lab
+sites: {campus: {provider: bare-metal, ssh: {user: ops}}}
+pools:
+  head: {site: campus, role: controller, hosts: mgmt01}
+  train: {site: campus, machine: dgx-h100, hosts: "dgx[101-104]"}
+storage: {scratch: {type: nfs, mount: FOLDER, server: 10.0.0.9}}
+scheduler: {type: slurm}
+workloads:
+  noticed:
+    framework: command
+    nodes: 1
+    command: ["true"]
+    checkpoint: {to: scratch, every: 15m}
+"""
+PROGRAMS = {
+    "done": ("trap '(sleep 0.2); exit 0' USR1", "it was done"),
+    "saved": ("trap 'echo x >$GCLUSTER_CHECKPOINTS/step-1; exit 0' USR1", "requeue 7"),
+    "failed": ("trap 'exit 3' USR1", "requeue 7"),
+}
+"""What a program does after the notice -> the last line of the script."""
+
+
+@pytest.mark.parametrize("case", PROGRAMS)
+def test_a_program_that_ends_during_the_notice_was_done_unless_it_saved(
+    case: str, tmp_path: Path
+) -> None:
+    program, last = PROGRAMS[case]
+    spec = load_text(NOTICED.replace("FOLDER", str(tmp_path))).spec
+    assert spec is not None
+    script = batch_scripts(spec, load_catalog())["noticed"]
+    doubles = f"""\
+srun() {{ exec bash -c "{program}"'; kill -USR1 '$$'; while :; do sleep 0.05; done'; }}
+scontrol() {{ echo "$*"; [ "$1" != requeue ] || kill -9 $$; }}
+open() {{ mkdir -p "$2"; }}
+export SLURM_JOB_ID=7 SLURMD_NODENAME=gpu001
+"""
+    script = script.replace('"$checkpoint" open', "open x").replace(
+        "checkpoint=/usr/local/libexec/gcluster/job-checkpoint.py", "checkpoint=true"
+    )
+
+    found = subprocess.run(
+        ["bash", "-c", doubles + script], capture_output=True, text=True, timeout=20, check=False
+    )
+
+    assert found.stdout.splitlines()[-1].endswith(last), found
