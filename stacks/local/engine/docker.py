@@ -19,6 +19,7 @@ from .podman import (
     Engine,
     EngineFacts,
     Network,
+    Volume,
     label_filters,
     limit_flags,
 )
@@ -77,6 +78,12 @@ class DockerEngine(Engine):
             )
             for n in answer
         )
+
+    def volumes(self, labels: Mapping[str, str]) -> tuple[Volume, ...]:
+        """Return the volumes that carry every one of `labels`."""
+        names = self.call("volume", "ls", "--quiet", *label_filters(labels)).split()
+        answer = self._json("volume", "inspect", *names) if names else []
+        return tuple(Volume(each["Name"], each["Labels"] or {}) for each in answer)
 
     def remove(self, names: Iterable[str]) -> None:
         """Remove containers and their anonymous volumes at once; those that are gone are fine."""

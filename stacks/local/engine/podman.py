@@ -200,10 +200,13 @@ class Engine:
         )
 
     def volumes(self, labels: Mapping[str, str]) -> tuple[Volume, ...]:
-        """Return the volumes that carry every one of `labels`."""
-        names = self.call("volume", "ls", "--quiet", *label_filters(labels)).split()
-        answer = self._json("volume", "inspect", *names) if names else []
-        return tuple(Volume(each["Name"], each["Labels"] or {}) for each in answer)
+        """Return the volumes that carry every one of `labels`.
+
+        podman 4.3 lists volumes that carry any of them, so they are compared here.
+        """
+        answer = self._json("volume", "ls", *label_filters(labels), "--format", "json")
+        found = (Volume(each["Name"], each["Labels"] or {}) for each in answer)
+        return tuple(one for one in found if labels.items() <= one.labels.items())
 
     def remove_volume(self, name: str) -> None:
         """Remove a volume; one that is gone is fine.

@@ -210,3 +210,16 @@ def test_an_engine_that_names_another_volume_each_time_is_an_error(
     double("podman", GONE.format(name="other"))
     with pytest.raises(ProviderError, match="other"):
         find_engine("podman").remove_volume("mine")
+
+
+def test_a_volume_of_another_cluster_is_not_ours_though_podman_lists_it(
+    double: Callable[[str, str], Path], tmp_path: Path
+) -> None:
+    listed = tmp_path / "listed.json"  # by 4.3.1, for --filter=label=kind=volume and one more
+    listed.write_text(
+        '[{"Name": "theirs", "Labels": {"kind": "volume", "cluster": "other"}},'
+        ' {"Name": "mine", "Labels": {"kind": "volume", "cluster": "lab"}}]\n'
+    )
+    double("podman", f'while read -r line; do echo "$line"; done <{listed}')
+    found = find_engine("podman").volumes({"cluster": "lab", "kind": "volume"})
+    assert [volume.name for volume in found] == ["mine"]
