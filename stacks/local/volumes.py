@@ -25,9 +25,10 @@ def volume_name(spec: ClusterSpec, site: str, storage: str) -> str:
 def mounted(spec: ClusterSpec, pool: str) -> tuple[str, ...]:
     """Return the storage that a pool's nodes share, in the order of the spec.
 
-    Nodes of Kubernetes mount none: pods mount NFS themselves.
+    Nodes of Kubernetes mount none: pods mount NFS themselves. What belongs to no pool, such as the
+    builder of an image, mounts none either.
     """
-    if isinstance(spec.scheduler, KubernetesScheduler):
+    if isinstance(spec.scheduler, KubernetesScheduler) or pool not in spec.pools:
         return ()
     wanted = frozenset(simulated_nfs(spec, pool))
     return tuple(name for name in spec.storage if name in wanted)

@@ -51,6 +51,10 @@ def test_nodes_of_kubernetes_mount_none() -> None:
     assert volumes.resources(spec, "here") == ()
 
 
+def test_the_builder_of_an_image_mounts_none() -> None:
+    assert volumes.flags(_lab(), "here", "") == ()
+
+
 def test_users_may_write_to_what_is_empty_but_not_to_homes() -> None:
     assert "'/scratch'" in volumes.opening_script(_lab(), "gpu")
     assert "/home" not in volumes.opening_script(_lab(), "gpu")
