@@ -244,8 +244,8 @@ def _handler(kept: Subscription, own: str) -> type[BaseHTTPRequestHandler]:
             except Refused as refused:
                 status = refused.status
                 sys.stderr.write(f"refused: {refused}\n")
-                said = f"{refused} (a double of Azure)"
-                answer = {"error": {"code": refused.code, "message": said}}
+                result = f"{refused} (a double of Azure)"
+                answer = {"error": {"code": refused.code, "message": result}}
             content = json.dumps(answer).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
@@ -270,9 +270,11 @@ def _handler(kept: Subscription, own: str) -> type[BaseHTTPRequestHandler]:
 
         do_GET = do_POST = do_DELETE = do_PATCH = do_PUT = _any  # noqa: N815  # the base class' names
 
-        def log_message(self, *said: object) -> None:
+        def log_message(self, *result: object) -> None:
             """Write the request to the log."""
-            sys.stderr.write(f"{said[0] % said[1:] if isinstance(said[0], str) else said}\n")
+            sys.stderr.write(
+                f"{result[0] % result[1:] if isinstance(result[0], str) else result}\n"
+            )
 
     return Handler
 

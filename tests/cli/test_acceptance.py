@@ -19,7 +19,7 @@ def up(run: Run, spec: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (["--exclude", "gpu001"], "an exclusion needs --reason, --accepted-by too"),
         (["--exclude", "gpu001", "--reason", "x"], "an exclusion needs --accepted-by too"),
@@ -28,11 +28,11 @@ def up(run: Run, spec: Path) -> str:
     ],
 )
 def test_options_with_nothing_to_do_are_refused(
-    run: Run, up: str, options: list[str], said: str
+    run: Run, up: str, options: list[str], message: str
 ) -> None:
     done = run("acceptance", up, *options)
     assert "GC1196" in done.stderr
-    assert said in " ".join(done.stderr.split())
+    assert message in " ".join(done.stderr.split())
     assert done.exit_code in {1, 64}
 
 

@@ -71,7 +71,7 @@ def test_a_bad_spec_is_reported_with_its_line(day: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["--partition", "trian"], 'did you mean "train"?'),
         (["--account", "nlp"], '--account "nlp" is not NUMBER=NAME or *=NAME'),
@@ -79,10 +79,10 @@ def test_a_bad_spec_is_reported_with_its_line(day: Run, tmp_path: Path) -> None:
         (["--boot", "5"], '--boot "5": expected a quantity with its unit'),
     ],
 )
-def test_a_wrong_option_is_a_mistake_of_usage(day: Run, words: list[str], said: str) -> None:
+def test_a_wrong_option_is_a_mistake_of_usage(day: Run, words: list[str], message: str) -> None:
     done = day("simulate", "spec.yaml", "day.swf", *words)
     assert done.exit_code == 64
-    assert said in done.stderr
+    assert message in done.stderr
 
 
 def test_which_partition_is_queried_where_none_spills(run: Run, spec: Path) -> None:
@@ -112,7 +112,7 @@ def test_a_dry_run_as_json_has_the_estimate_for_the_next_round(run: Run, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("queue", "said"),
+    ("queue", "message"),
     [
         ('{"now": 0, "jobs": [{"id": 1}]}', "$.jobs[0].id"),
         ('{"now": 0,\n"jobs": [}', "JSON is malformed"),
@@ -125,12 +125,12 @@ def test_a_dry_run_as_json_has_the_estimate_for_the_next_round(run: Run, tmp_pat
         ),
     ],
 )
-def test_a_wrong_queue_is_reported_with_its_key(run: Run, queue: str, said: str) -> None:
+def test_a_wrong_queue_is_reported_with_its_key(run: Run, queue: str, message: str) -> None:
     spec = CASES / "simulate" / "spec.yaml"
     done = run("burst", "dry-run", str(spec), "-", stdin=queue)
     assert done.exit_code == 2
     assert "GC958" in done.stderr
-    assert said in done.stderr
+    assert message in done.stderr
 
 
 def test_an_unknown_name_gets_a_suggestion(run: Run) -> None:

@@ -35,11 +35,11 @@ def test_up_on_a_cloud_reports_that_the_engine_is_missing_and_writes_nothing(
     spec = tmp_path / "cluster.yaml"
     shutil.copy(EXAMPLE, spec)
     done = run("up", str(spec), "--yes")
-    said = done.stdout + done.stderr
+    output = done.stdout + done.stderr
     assert done.exit_code == 1
-    assert "GC965" in said
-    assert "no way to the web" in said
-    assert "Traceback" not in said
+    assert "GC965" in output
+    assert "no way to the web" in output
+    assert "Traceback" not in output
     assert not (tmp_path / ".gcluster").exists()
 
 

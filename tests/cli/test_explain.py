@@ -47,8 +47,8 @@ def test_the_words_of_an_example_are_those_of_validate(
     assert example is not None
     spec = tmp_path / "spec.yaml"
     spec.write_text(example.fails.spec)
-    said = run("validate", str(spec)).stdout.splitlines()[0]
-    assert said in run("explain", "GC101").stdout.splitlines()
+    output = run("validate", str(spec)).stdout.splitlines()[0]
+    assert output in run("explain", "GC101").stdout.splitlines()
 
 
 def test_a_file_that_an_example_names_is_shown_by_its_name(run: Callable[..., Any]) -> None:

@@ -64,7 +64,7 @@ def test_a_name_that_no_cluster_can_have_writes_nothing(
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["--region", "eu-west-1"], "--region is of a cloud: local has none"),
         (
@@ -76,12 +76,12 @@ def test_a_name_that_no_cluster_can_have_writes_nothing(
     ],
 )
 def test_an_option_that_would_do_nothing_is_refused(
-    run: Callable[..., Any], tmp_path: Path, words: list[str], said: str
+    run: Callable[..., Any], tmp_path: Path, words: list[str], message: str
 ) -> None:
     path = tmp_path / "cluster.yaml"
     result = run("init", str(path), *words)
     assert (result.exit_code, path.exists()) == (64, False)
-    assert f"error[GC941]: {said}" in result.stderr
+    assert f"error[GC941]: {message}" in result.stderr
 
 
 def test_the_next_commands_are_reported(run: Callable[..., Any], tmp_path: Path) -> None:

@@ -94,12 +94,12 @@ def test_a_signal_ends_with_130_and_without_a_traceback(number: signal.Signals) 
         assert process.stdout is not None
         assert process.stdout.readline() == b"at work\n"
         process.send_signal(number)
-        _, said = process.communicate(timeout=60)
+        _, output = process.communicate(timeout=60)
     os.close(reader)
     os.close(writer)
     assert process.returncode == 130
-    assert b"interrupted" in said
-    assert b"Traceback" not in said
+    assert b"interrupted" in output
+    assert b"Traceback" not in output
 
 
 # The schema verb is replaced by one that waits: the shortest command that a signal can hit.

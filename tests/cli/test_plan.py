@@ -90,5 +90,5 @@ def test_preflight_answers_are_in_the_json_and_absent_without_the_option(
     done = run("plan", str(spec), "--preflight", "--format", "json")
     [lab] = json.loads(done.stdout)["preflight"]
     assert (lab["site"], lab["provider"]) == ("lab", "simulated")
-    assert [said["code"] for said in lab["diagnostics"]] == ["GC918"]
+    assert [diagnostic["code"] for diagnostic in lab["diagnostics"]] == ["GC918"]
     assert done.exit_code == 4

@@ -33,10 +33,10 @@ def test_status_and_plan_show_who_waits_and_what_to_do(run: Run, short: str) -> 
     waiting = [entry["node"] for entry in _queue(run, short)]
     assert waiting
     for verb in ("status", "plan"):
-        said = run(verb, short).stdout
-        assert f"repair queue   {len(waiting)} waiting" in said
-        assert "work on them with: gcluster repair demo" in said
-        assert all(f"  · {node}  " in said for node in waiting)
+        output = run(verb, short).stdout
+        assert f"repair queue   {len(waiting)} waiting" in output
+        assert "work on them with: gcluster repair demo" in output
+        assert all(f"  · {node}  " in output for node in waiting)
 
 
 def test_the_comment_of_a_plan_has_the_queue_and_no_times(run: Run, short: str) -> None:

@@ -97,9 +97,9 @@ def test_interrupted_it_reports_that_the_job_goes_on_and_suggests_no_second_one(
     queued(interrupted)
     done = run("run", str(spec), "--user", "ada", "--", "sleep", "9")
     assert done.exit_code == 130
-    said = done.stdout + done.stderr
-    assert f"job 7 goes on   gcluster logs {spec} 7 -f" in said
-    assert "run it again" not in said
+    output = done.stdout + done.stderr
+    assert f"job 7 goes on   gcluster logs {spec} 7 -f" in output
+    assert "run it again" not in output
 
 
 @pytest.mark.parametrize(

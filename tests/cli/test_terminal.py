@@ -110,8 +110,8 @@ def _read(terminal: int) -> bytes:
 
 def _words(text: str) -> set[str]:
     """Return the words, without what was cut, what marks it, and the times of this run."""
-    said = re.sub(r"(?s)no room for .*? json", "", _TONE.sub("", text))
-    return {word for word in said.split() if not re.search(r"^[\d.]+$|…|\^|█|░", word)}
+    answer = re.sub(r"(?s)no room for .*? json", "", _TONE.sub("", text))
+    return {word for word in answer.split() if not re.search(r"^[\d.]+$|…|\^|█|░", word)}
 
 
 @pytest.mark.parametrize("name", CASES)

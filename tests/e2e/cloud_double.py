@@ -159,22 +159,22 @@ class CloudDouble:
         self.engine.plant(*({**fault, "do": "kill-group"} for fault in faults))
         while len(self.engine.struck()) < ended:
             running = self.begun(verb)
-            _, said = running.communicate(timeout=600)
-            assert running.returncode == -signal.SIGKILL, said
+            _, output = running.communicate(timeout=600)
+            assert running.returncode == -signal.SIGKILL, output
 
     def killed_at(self, stage: str, done: int) -> None:
         """Run `up` and kill it when so much of a stage is done; 0: it has begun."""
         running = self.begun("up")
         assert running.stderr is not None
-        said = ""
+        output = ""
         for line in running.stderr:
-            said += line
+            output += line
             event = json.loads(line)
             if event.get("name") == stage and event.get("done", 0) >= done:
                 _kill_tree(running.pid)
                 break
         running.stderr.close()
-        assert running.wait(timeout=60) == -signal.SIGKILL, said
+        assert running.wait(timeout=60) == -signal.SIGKILL, output
 
 
 def _kill_tree(process: int) -> None:

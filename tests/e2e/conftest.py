@@ -65,10 +65,10 @@ class LiveCluster:
         done = subprocess.run(
             command, capture_output=True, text=True, env=self.environment, timeout=1800, check=False
         )
-        said = f"$ gcluster {' '.join(arguments)}\n{done.stdout}{done.stderr}"
-        sys.stdout.write(said)
-        assert expect is None or done.returncode == expect, said
-        assert "Traceback" not in done.stderr, said
+        output = f"$ gcluster {' '.join(arguments)}\n{done.stdout}{done.stderr}"
+        sys.stdout.write(output)
+        assert expect is None or done.returncode == expect, output
+        assert "Traceback" not in done.stderr, output
         return done
 
     def stop_up(
@@ -88,15 +88,15 @@ class LiveCluster:
         )
         assert running.stdout is not None
         assert running.stderr is not None
-        said = ""
+        output = ""
         for line in running.stderr:
-            said += line
+            output += line
             event = json.loads(line)
             if event.get("name") == stage and event.get("done", 0) >= after_steps:
                 running.send_signal(number)
                 break
-        said += running.stderr.read() + running.stdout.read()
-        return running.wait(timeout=60), said
+        output += running.stderr.read() + running.stdout.read()
+        return running.wait(timeout=60), output
 
     def json(self, *arguments: str, expect: int | None = 0) -> Any:
         """Run with --format json and return the document on stdout."""

@@ -176,13 +176,13 @@ class KubernetesCluster(LiveCluster):
             env=self.environment,
         )
         assert running.stderr is not None
-        said = ""
+        output = ""
         for line in running.stderr:
-            said += line
+            output += line
             if step in str(json.loads(line).get("detail", "")):
                 break
         else:
-            raise AssertionError(said)
+            raise AssertionError(output)
         node = f"gcluster-{self.name}-{on}"
         alive = ["podman", "exec", node, "pgrep", "--full", killing]
         until(lambda: subprocess.run(alive, capture_output=True, check=False).returncode == 0, 120)

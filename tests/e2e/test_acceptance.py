@@ -65,8 +65,8 @@ def test_a_killed_acceptance_keeps_what_it_has_and_its_job_continues(pair: LiveC
 
 
 def test_it_continues_only_as_it_was_begun(pair: LiveCluster) -> None:
-    said = pair.gcluster("acceptance", str(pair.spec), "--repetitions", "5", expect=64)
-    assert "GC1195" in said.stderr
+    output = pair.gcluster("acceptance", str(pair.spec), "--repetitions", "5", expect=64)
+    assert "GC1195" in output.stderr
 
 
 @pytest.mark.acceptance
@@ -106,8 +106,8 @@ def test_the_same_command_finishes_it_and_the_report_verifies(pair: LiveCluster)
 def test_the_next_one_is_compared_with_it_and_an_exclusion_names_who_answers(
     pair: LiveCluster,
 ) -> None:
-    said = pair.gcluster("acceptance", str(pair.spec), "--exclude", "gpu002", expect=64)
-    assert "--reason, --accepted-by" in said.stderr
+    output = pair.gcluster("acceptance", str(pair.spec), "--exclude", "gpu002", expect=64)
+    assert "--reason, --accepted-by" in output.stderr
     out = ("--exclude", "gpu002", "--reason", "cable", "--accepted-by", "B. Ops")
     report = accept(pair, "--test", "node", "--repetitions", "1", *out, expect=0)
     assert (report["number"], report["compared_with"], report["nodes"]) == (2, 1, "gpu001")

@@ -143,7 +143,7 @@ def test_a_member_who_is_removed_stays_while_a_job_runs_and_goes_after_it(
     plan = site.live.json("plan", str(site.live.spec))
     waits = "keep user bob of account vision until a later run: 1 job"
     assert plan["accounting"]["held_back"] == [waits]
-    assert waits in [said["summary"] for said in site.up()["diagnostics"]]
+    assert waits in [diagnostic["summary"] for diagnostic in site.up()["diagnostics"]]
     assert site.state(job).startswith("RUNNING")
 
     site.clear()

@@ -95,8 +95,8 @@ def test_the_certificate_reports_that_gpus_and_transport_are_simulated(amazon: A
 
 
 def test_a_private_node_is_reached_through_the_public_one_only(amazon: Amazon) -> None:
-    said = amazon.live.on("train001", "hostname; whoami").split()
-    assert said == ["train001", "admin"]
+    output = amazon.live.on("train001", "hostname; whoami").split()
+    assert output == ["train001", "admin"]
 
 
 def test_down_that_is_killed_twice_leaves_nothing_and_no_machine(amazon: Amazon) -> None:

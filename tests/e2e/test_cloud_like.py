@@ -62,8 +62,8 @@ def test_the_first_start_was_over_before_anything_ran(cloud: LiveCluster) -> Non
 
 
 def test_roots_login_is_as_closed_as_user_data_left_it(cloud: LiveCluster) -> None:
-    said = cloud.on("gpu001", "sudo sshd -T | grep -i permitrootlogin; whoami").split()
-    assert said == ["permitrootlogin", "no", "debian"]
+    output = cloud.on("gpu001", "sudo sshd -T | grep -i permitrootlogin; whoami").split()
+    assert output == ["permitrootlogin", "no", "debian"]
 
 
 def test_status_names_the_silent_node_and_waits_for_it_no_more(cloud: LiveCluster) -> None:

@@ -152,8 +152,8 @@ def test_up_sets_up_both_controllers_on_one_state(pair: Pair) -> None:
     result = pair.live.json("up", str(pair.live.spec), "--yes")
     assert result["failed_hosts"] == {}
     assert result["verdict"]["verdict"] == "pass"
-    said = pair.on("gpu01", "scontrol ping")
-    assert said.count("is UP") == len(HEADS)
+    output = pair.on("gpu01", "scontrol ping")
+    assert output.count("is UP") == len(HEADS)
     states = {
         pair.on(name, "sed -n s/^StateSaveLocation=//p /etc/slurm/slurm.conf") for name in HEADS
     }

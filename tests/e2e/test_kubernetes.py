@@ -52,8 +52,8 @@ def test_another_version_than_the_bundles_is_refused_before_anything_is_made(
     live: KubernetesCluster,
 ) -> None:
     live.write_spec(nodes=1, end='software: {kubernetes: "1.34.1"}\n')
-    said = live.gcluster("up", str(live.spec), "--yes", expect=4)
-    assert "GC1001" in said.stderr
+    output = live.gcluster("up", str(live.spec), "--yes", expect=4)
+    assert "GC1001" in output.stderr
     live.write_spec(nodes=1)
     assert live.engine("ps", "--all") == []
 
@@ -70,9 +70,9 @@ def test_a_damaged_bundle_is_refused_before_anything_is_made(
     if how == "other":
         kube.write_text("not what was built")
     monkeypatch.setitem(live.environment, "XDG_CACHE_HOME", str(tmp_path))
-    said = live.gcluster("up", str(live.spec), "--yes", expect=4)
-    assert "GC1000" in said.stderr
-    assert str(kube) in said.stderr.replace("\n", "")
+    output = live.gcluster("up", str(live.spec), "--yes", expect=4)
+    assert "GC1000" in output.stderr
+    assert str(kube) in output.stderr.replace("\n", "")
     shutil.rmtree(cache)
     assert live.engine("ps", "--all") == []
 
@@ -163,8 +163,8 @@ def test_a_person_can_log_in_with_the_rights_of_their_account_and_no_more(
 
     ada, admin = tmp_path / "ada", tmp_path / "admin"
     as_ada = ("--as", "physics", "--user", "ada", "--for", "10m", "--out", str(ada))
-    said = live.json("kubeconfig", str(live.spec), *as_ada)
-    assert said["reachable"], said
+    message = live.json("kubeconfig", str(live.spec), *as_ada)
+    assert message["reachable"], message
     assert stat.S_IMODE(ada.stat().st_mode) == 0o600
     assert allowed(ada, "get", "jobs")[0] == 0
     assert allowed(ada, "auth", "can-i", "create", "jobs")[1].strip() == "yes"
@@ -234,8 +234,8 @@ def test_simulated_gpus_are_given_out_and_no_more_than_there_are(live: Kubernete
 
 
 def test_a_quota_is_held(live: KubernetesCluster) -> None:
-    said = live.apply(pod("ninth", gpus=1, qos="low"), expect=1)
-    assert "exceeded quota" in said
+    answer = live.apply(pod("ninth", gpus=1, qos="low"), expect=1)
+    assert "exceeded quota" in answer
     live.free()
 
 
@@ -266,8 +266,8 @@ def test_a_node_takes_no_pod_before_its_device_plugin_has_registered(
 
 
 def test_a_quality_of_service_that_the_account_has_not_is_refused(live: KubernetesCluster) -> None:
-    said = live.apply(pod("other", qos="normal"), expect=1)
-    assert "priorityClassName of this account" in said
+    answer = live.apply(pod("other", qos="normal"), expect=1)
+    assert "priorityClassName of this account" in answer
 
 
 def test_an_account_that_the_spec_drops_keeps_its_work_and_goes_when_that_ended(
@@ -277,7 +277,7 @@ def test_an_account_that_the_spec_drops_keeps_its_work_and_goes_when_that_ended(
     live.up()
     live.apply(pod("kept", qos="low", namespace="biology"))
     live.write_spec(nodes=1)
-    assert "GC1007" in {said["code"] for said in live.up()["diagnostics"]}
+    assert "GC1007" in {diagnostic["code"] for diagnostic in live.up()["diagnostics"]}
     assert live.phase("kept", "biology") == "Running"
     live.kubectl("delete", "pod", "kept", "--namespace=biology")
     live.up()

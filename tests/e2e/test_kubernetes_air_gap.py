@@ -171,8 +171,8 @@ def test_a_pod_with_pull_policy_always_finds_its_image_on_its_node(live: Kuberne
     live.apply(wanting)
     live.runs("wanting")
     events = "--field-selector=involvedObject.name=wanting,reason=Pulled"
-    said = live.get("events", "--namespace=physics", events)["items"]
-    assert "Successfully pulled" in said[0]["message"]
+    answer = live.get("events", "--namespace=physics", events)["items"]
+    assert "Successfully pulled" in answer[0]["message"]
 
 
 def test_an_image_of_an_add_on_is_found_by_the_digest_that_was_pinned(
@@ -205,7 +205,7 @@ def test_an_image_that_is_not_in_the_bundle_is_not_found(live: KubernetesCluster
 
     def answer() -> list[str]:
         found = live.get("events", "--namespace=physics", events)["items"]
-        return [said["message"] for said in found]
+        return [result["message"] for result in found]
 
     until(lambda: bool(answer()), seconds=90)
     assert "gcluster.local/k8s/absent:1" in answer()[0]

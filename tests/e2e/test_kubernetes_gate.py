@@ -126,8 +126,8 @@ def test_a_pod_that_goes_missing_fails_and_is_named(live: KubernetesCluster) -> 
         until(lambda: "Accepted publickey" in live.kubectl("logs", *second), seconds=60)
         where = live.kubectl("get", "pods", *second, "--output=jsonpath={.items[*].spec.nodeName}")
         live.kubectl("delete", "pods", *second, "--wait=false")
-        said, _ = running.communicate(timeout=200)
-    result = json.loads(said)
+        output, _ = running.communicate(timeout=200)
+    result = json.loads(output)
     assert running.returncode == 4  # the gate's
     assert result["verdict"]["verdict"] == "fail"
     assert f"the pod on {where} failed" in result["verdict"]["reasons"][0]["message"]

@@ -108,12 +108,12 @@ def test_the_api_answers_on_without_the_first_control_plane(live: Planes) -> Non
     subprocess.run(gone, check=True, capture_output=True)
 
     def answers() -> bool:
-        said = live.gcluster(
+        output = live.gcluster(
             "ssh", str(live.spec), SECOND, "--",
             "kubectl --kubeconfig=/etc/kubernetes/admin.conf get configmap kept --output=name",
             expect=None,
         )  # fmt: skip
-        return said.stdout.strip() == "configmap/kept"
+        return output.stdout.strip() == "configmap/kept"
 
     until(answers, seconds=120)
 

@@ -51,8 +51,8 @@ class Upgraded(KubernetesCluster):
 
     def server(self) -> str:
         """Return the API server's version."""
-        said: str = json.loads(self.kubectl("get", "--raw=/version"))["gitVersion"]
-        return said
+        answer: str = json.loads(self.kubectl("get", "--raw=/version"))["gitVersion"]
+        return answer
 
     def replicas(self) -> dict[str, str]:
         """Return pod -> node of the Deployment's pods that run."""
@@ -65,11 +65,11 @@ class Upgraded(KubernetesCluster):
     def refused(self, code: str) -> str:
         """Have `plan` name what `up` refuses; nothing is changed."""
         before = self.stamp_times(), self.versions()
-        said = list(self.json("plan", str(self.spec), expect=None)["diagnostics"])
-        assert code in {d["code"] for d in said}
+        message = list(self.json("plan", str(self.spec), expect=None)["diagnostics"])
+        assert code in {d["code"] for d in message}
         self.gcluster("up", str(self.spec), "--yes", expect=4)
         assert (self.stamp_times(), self.versions()) == before
-        return str(next(d["summary"] for d in said if d["code"] == code))
+        return str(next(d["summary"] for d in message if d["code"] == code))
 
     @contextmanager
     def watched(self) -> Iterator[list[frozenset[str]]]:

@@ -34,9 +34,9 @@ def test_plan_shows_five_nodes_to_create_and_changes_nothing(live: LiveCluster) 
 
 
 def test_ctrl_c_ends_up_cleanly_and_reports_how_to_continue(live: LiveCluster) -> None:
-    status, said = live.stop_up(signal.SIGINT, after_steps=3)
+    status, answer = live.stop_up(signal.SIGINT, after_steps=3)
     assert status == 130
-    assert "gcluster up" in said
+    assert "gcluster up" in answer
     assert live.processes(mentioning="ansible") == []
 
 
@@ -111,8 +111,8 @@ def test_an_up_with_nothing_to_do_gives_back_what_no_person_took_out(live: LiveC
     live.on("head", "scontrol update nodename=gpu002 state=drain reason='link 3 is off'")
     result = live.json("up", str(live.spec), "--yes")
     assert (result["changed"], result["out_of_service"]) == (False, {"gpu002": "link 3 is off"})
-    said = live.on("head", "sinfo --noheader --Node --format='%N %T' | sort -u")
-    states = [line.rstrip("*") for line in said.splitlines()]  # "*": not responding yet
+    output = live.on("head", "sinfo --noheader --Node --format='%N %T' | sort -u")
+    states = [line.rstrip("*") for line in output.splitlines()]  # "*": not responding yet
     assert states[:2] == ["gpu001 idle", "gpu002 drained"]
     live.on("head", "scontrol update nodename=gpu002 state=resume")
 
@@ -219,8 +219,8 @@ def test_a_node_stays_while_a_job_in_line_requests_it_by_name(live: LiveCluster)
     send = "sbatch --parsable --output=/dev/null --begin=now+1hour --nodelist=gpu005 --wrap=true"
     job = live.on("head", f"cd /tmp && runuser -u ada -- {send}").strip()
     live.write_spec(nodes=4)
-    said = live.gcluster("up", str(live.spec), "--yes", expect=4)
-    assert f"(gpu005): {job}" in said.stdout + said.stderr
+    output = live.gcluster("up", str(live.spec), "--yes", expect=4)
+    assert f"(gpu005): {job}" in output.stdout + output.stderr
     assert live.on("head", f"squeue --noheader --jobs={job} --format=%T").strip() == "PENDING"
     assert (
         live.on("head", "sinfo --noheader --Node --nodes=gpu005 --format=%T").split()[0] == "idle"
@@ -234,8 +234,8 @@ def test_a_node_leaves_once_its_job_has_ended(live: LiveCluster) -> None:
     job = live.on("head", f"cd /tmp && runuser -u ada -- {send}").strip()
     until(lambda: "RUNNING" in live.on("head", f"squeue --noheader --format=%T --jobs={job}"))
     live.write_spec(nodes=4)
-    said = live.gcluster("up", str(live.spec), "--yes")
-    assert f"waiting for gpu005 (job {job})" in said.stdout + said.stderr
+    output = live.gcluster("up", str(live.spec), "--yes")
+    assert f"waiting for gpu005 (job {job})" in output.stdout + output.stderr
     ended = live.on("head", f"scontrol show job {job}")
     assert "JobState=COMPLETED" in ended
     assert "Restarts=0" in ended
@@ -247,15 +247,15 @@ def test_one_idle_node_gets_no_certificate(live: LiveCluster) -> None:
     send = "sbatch --parsable --nodes=3 --exclusive --output=/dev/null --wrap='srun sleep 300'"
     job = live.on("head", f"cd /tmp && runuser -u ada -- {send}").strip()
     until(lambda: "RUNNING" in live.on("head", f"squeue --noheader --format=%T --jobs={job}"))
-    said = live.gcluster("smoke", str(live.spec), expect=4)
-    assert "1 of 4 compute nodes is idle" in said.stdout + said.stderr
+    output = live.gcluster("smoke", str(live.spec), expect=4)
+    assert "1 of 4 compute nodes is idle" in output.stdout + output.stderr
     assert live.json("status", str(live.spec))["certificate"] == before
 
 
 def test_down_leaves_nothing_behind(live: LiveCluster, capsys: pytest.CaptureFixture[str]) -> None:
     live.on("head", "cd /tmp && runuser -u ada -- sbatch --output=/dev/null --wrap='sleep 600'")
-    said = live.gcluster("down", str(live.spec), "--yes")
-    assert "pending jobs end with" in said.stdout + said.stderr
+    output = live.gcluster("down", str(live.spec), "--yes")
+    assert "pending jobs end with" in output.stdout + output.stderr
     left = live.left_behind()
     counts = {kind: len(found) for kind, found in left.items()}
     with capsys.disabled():
@@ -264,5 +264,5 @@ def test_down_leaves_nothing_behind(live: LiveCluster, capsys: pytest.CaptureFix
 
 
 def test_a_second_down_reports_that_there_is_nothing(live: LiveCluster) -> None:
-    said = live.gcluster("down", str(live.spec), "--yes").stdout
-    assert re.search(r"nothing", said)
+    output = live.gcluster("down", str(live.spec), "--yes").stdout
+    assert re.search(r"nothing", output)

@@ -22,8 +22,8 @@ _MORE = "  gpu: {site: here, machine: sim.h100x8, count: 1}"
 
 
 def _write_spec(live: LiveCluster, *, computes: bool, more: str = "") -> None:
-    said = ", compute: true" if computes else ""
-    live.spec.write_text(SPEC.format(name=live.name, computes=said, more=more))
+    answer = ", compute: true" if computes else ""
+    live.spec.write_text(SPEC.format(name=live.name, computes=answer, more=more))
 
 
 def _state(live: LiveCluster) -> str:

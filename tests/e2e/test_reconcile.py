@@ -69,15 +69,15 @@ def followed(live: LiveCluster, tmp_path_factory: pytest.TempPathFactory) -> Ite
         yield Followed(live, folder, server)
 
 
-def _end(said: list[dict[str, Any]]) -> str:
+def _end(answer: list[dict[str, Any]]) -> str:
     """Return what a round says of the cluster's end; "" where it says nothing of it."""
-    return " ".join(line["reason"] for line in said if line["what"] == "end")
+    return " ".join(line["reason"] for line in answer if line["what"] == "end")
 
 
 def test_a_merge_becomes_a_cluster_with_a_certificate(followed: Followed) -> None:
     commit = followed.merge()
-    said = followed.round()
-    assert {"what": "cluster", "phase": "synced", "commit": commit}.items() <= said[-2].items()
+    answer = followed.round()
+    assert {"what": "cluster", "phase": "synced", "commit": commit}.items() <= answer[-2].items()
     certificate = followed.certificate()
     assert certificate["verdict"]["verdict"] == "pass"
     (run,) = followed.live.json("history", followed.live.name)
@@ -96,8 +96,8 @@ def test_a_bad_merge_changes_nothing_and_reports_it(followed: Followed) -> None:
         {"specs/other.yaml": "apiVersion: gcluster/v1\nname: other\npools: {}\n"}, "break it"
     )
     followed.merge(nodes=3)
-    said = followed.round(expect=2)
-    (answer,) = [line for line in said if line["what"] == "repository"]
+    result = followed.round(expect=2)
+    (answer,) = [line for line in result if line["what"] == "repository"]
     assert {found["file"] for found in answer["diagnostics"]} == {"specs/other.yaml"}
     assert (followed.live.engine("ps"), followed.live.stamp_times()) == (nodes, before)
     followed.author.merge({"specs/other.yaml": None}, "fix it")
@@ -115,23 +115,23 @@ def test_a_cluster_whose_time_is_up_stays_while_a_job_runs_and_is_announced(
     )
     until(lambda: "RUNNING" in live.on("head", "squeue --noheader --format=%T"))
     followed.merge(more="budget: {expires: 1m, notice: 5s}\n")
-    followed.rounds_until(lambda said: "is removed on" in _end(said))
+    followed.rounds_until(lambda message: "is removed on" in _end(message))
     assert live.name in live.on("head", "cat /etc/motd.d/90-gcluster-end")
     assert "MAINT" in live.on("head", "scontrol show reservation gcluster_end")
-    followed.rounds_until(lambda said: "1 job runs" in _end(said))
+    followed.rounds_until(lambda message: "1 job runs" in _end(message))
     assert len(live.engine("ps")) == 3
 
 
 def test_up_refuses_a_cluster_that_only_its_last_job_keeps(followed: Followed) -> None:
-    said = followed.live.gcluster("up", str(followed.live.spec), "--yes", expect=4)
-    assert "GC1141" in said.stderr
+    output = followed.live.gcluster("up", str(followed.live.spec), "--yes", expect=4)
+    assert "GC1141" in output.stderr
 
 
 def test_a_merge_that_gives_it_more_time_withdraws_the_end(followed: Followed) -> None:
     live = followed.live
     followed.merge(more="budget: {expires: 30d}\n")
-    said = followed.round()
-    assert [line["reason"] for line in said if line["what"] == "end"] == ["nothing ends it soon"]
+    answer = followed.round()
+    assert [line["reason"] for line in answer if line["what"] == "end"] == ["nothing ends it soon"]
     assert "gcluster_end" not in live.on("head", "scontrol show reservation")
     assert live.on("head", "ls /etc/motd.d") == ""
 
@@ -144,7 +144,7 @@ def test_nothing_is_left_once_the_job_has_ended_and_the_controller_leaves_it_so(
     until(lambda: not live.on("head", "squeue --noheader").strip())
     followed.merge(more="budget: {expires: 1m, notice: 5s}\n")
     followed.rounds_until(
-        lambda said: "down" in [line["phase"] for line in said if line["what"] == "cluster"]
+        lambda message: "down" in [line["phase"] for line in message if line["what"] == "cluster"]
     )
     followed.round()
     left = live.left_behind()

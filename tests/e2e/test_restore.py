@@ -111,8 +111,8 @@ def test_a_restore_that_fails_leaves_the_new_controller_as_it_was(cluster: Resto
         f"printf '[Service]\\nExecStartPre=+/usr/bin/test ! -e %s\\n' "
         f"/var/lib/gcluster/slurm-state-replaced > {NEVER_STARTS} && systemctl daemon-reload"
     )
-    said = cluster.live.gcluster("restore", spec, "--discard-queue", expect=1)
-    assert "everything is as it was before" in said.stdout + said.stderr
+    output = cluster.live.gcluster("restore", spec, "--discard-queue", expect=1)
+    assert "everything is as it was before" in output.stdout + output.stderr
     until(lambda: cluster.queue() == before[2], ENDURE_S)
     assert (cluster.head(CLUSTER_ID), cluster.records(), cluster.queue()) == before
     cluster.head(f"rm {NEVER_STARTS}; systemctl daemon-reload; scancel {job}")

@@ -135,7 +135,7 @@ def test_a_node_that_comes_later_takes_the_packages_and_it_is_not_built_again(si
 
 def test_the_way_back_is_refused_before_anything_changes(site: Site) -> None:
     site.write("distribution")
-    said = site.live.gcluster("up", str(site.live.spec), "--yes", expect=None)
-    assert said.returncode != 0
-    assert "GC1192" in said.stdout + said.stderr
+    output = site.live.gcluster("up", str(site.live.spec), "--yes", expect=None)
+    assert output.returncode != 0
+    assert "GC1192" in output.stdout + output.stderr
     assert site.on("head", "slurmctld -V") == f"slurm {wanted().version}"

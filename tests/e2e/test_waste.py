@@ -215,12 +215,12 @@ def test_the_owner_of_the_idle_job_is_mailed_and_the_owner_of_the_busy_one_is_no
 
 def test_certificates_are_rotated_and_no_scrape_fails(cluster: LiveCluster) -> None:
     def least_up(over: str) -> tuple[int, float]:
-        said = json.loads(
+        output = json.loads(
             cluster.on(
                 "head01", f"python3 /root/ask.py 'min_over_time(up{{job=~\"node|gpu\"}}[{over}])'"
             )
         )
-        values = [float(one["value"][1]) for one in said["data"]["result"]]
+        values = [float(one["value"][1]) for one in output["data"]["result"]]
         return len(values), min(values)
 
     before = cluster.on("head01", "cat /etc/gcluster/prometheus/password")
@@ -238,8 +238,8 @@ def test_certificates_are_rotated_and_no_scrape_fails(cluster: LiveCluster) -> N
 
 def test_prometheus_knows_of_the_allreduce_and_of_the_cluster_s_end(cluster: LiveCluster) -> None:
     asked = '{__name__=~"gcluster_(allreduce|end)_.*"}'
-    said = json.loads(cluster.on("head01", f"python3 /root/ask.py '{asked}'"))
-    found = {one["metric"]["__name__"]: float(one["value"][1]) for one in said["data"]["result"]}
+    output = json.loads(cluster.on("head01", f"python3 /root/ask.py '{asked}'"))
+    found = {one["metric"]["__name__"]: float(one["value"][1]) for one in output["data"]["result"]}
 
     assert found["gcluster_allreduce_passed"] == 1
     assert 0 <= time.time() - found["gcluster_allreduce_time_seconds"] < 3600
@@ -272,7 +272,7 @@ def test_a_report_has_both_accounts_and_stays_after_the_jobs_end(cluster: LiveCl
 
 def test_a_prometheus_that_has_stopped_is_an_error_with_its_cause(cluster: LiveCluster) -> None:
     cluster.on("head01", "systemctl stop prometheus")
-    said = cluster.gcluster("top", str(cluster.spec), "--once", expect=1).stderr
+    output = cluster.gcluster("top", str(cluster.spec), "--once", expect=1).stderr
 
-    assert "GC1198" in said
-    assert "head01" in said
+    assert "GC1198" in output
+    assert "head01" in output

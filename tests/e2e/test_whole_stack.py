@@ -117,11 +117,11 @@ class Stack:
 
         Slurm 24.11 keeps the last reason of a node that has been resumed.
         """
-        said = self.on("head01", "sinfo --noheader --Node --format='%N|%T %E' | sort -u")
-        lines = dict(line.split("|", 1) for line in said.splitlines())
+        output = self.on("head01", "sinfo --noheader --Node --format='%N|%T %E' | sort -u")
+        lines = dict(line.split("|", 1) for line in output.splitlines())
         return {
-            name: said if "drain" in said.split()[0] else said.split()[0]
-            for name, said in lines.items()
+            name: output if "drain" in output.split()[0] else output.split()[0]
+            for name, output in lines.items()
         }
 
     def submit(self, node: str) -> str:
@@ -137,8 +137,8 @@ class Stack:
 
     def job(self, job: str) -> dict[str, str]:
         """Return what the controller says of a job."""
-        said = self.on("head01", f"scontrol --oneliner show job {job}")
-        return dict(word.split("=", 1) for word in said.split() if "=" in word)
+        output = self.on("head01", f"scontrol --oneliner show job {job}")
+        return dict(word.split("=", 1) for word in output.split() if "=" in word)
 
     def begin_up(self) -> subprocess.Popen[str]:
         """Start `up` in its own process; its progress is read from stderr, a JSON object a line."""
@@ -226,8 +226,8 @@ def test_an_upgrade_waits_for_the_running_job_and_does_not_end_it(stack: Stack) 
     assert stack.job(job)["JobState"] == "RUNNING"
     assert most_out == 1
     stack.on("gpu01", "touch /tmp/end")
-    said, _ = running.communicate(timeout=400)
-    assert running.returncode == 0, said
+    output, _ = running.communicate(timeout=400)
+    assert running.returncode == 0, output
     assert stack.drivers() == stack.running_drivers() == [SECOND] * 3
     after = stack.job(job)
     assert (after["JobState"], after["ExitCode"], after["Restarts"]) == ("COMPLETED", "0:0", "0")
@@ -287,8 +287,8 @@ def test_nodes_that_converge_themselves_wait_for_jobs_too(stack: Stack) -> None:
     until(lambda: stack.drivers() == [FIRST, SECOND, SECOND], seconds=600)
     assert stack.job(job)["JobState"] == "RUNNING"
     stack.on("gpu01", "touch /tmp/end")
-    said, _ = running.communicate(timeout=900)
-    assert running.returncode == 0, said
+    output, _ = running.communicate(timeout=900)
+    assert running.returncode == 0, output
     assert stack.drivers() == stack.running_drivers() == [SECOND] * 3
     after = stack.job(job)
     assert (after["JobState"], after["Restarts"]) == ("COMPLETED", "0")

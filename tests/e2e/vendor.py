@@ -106,9 +106,9 @@ class Vendors:
         """Serve the tests' source that the scenario of the role nccl has, by the tag's name."""
         written = yaml.safe_load((ROOT / "molecule/nccl/prepare.yml").read_text(encoding="utf-8"))
         (tasks,) = (play["tasks"] for play in written if "tarball" in play["name"])
-        said = self._on("bash", stdin=tasks[0]["ansible.builtin.shell"]["cmd"])
+        answer = self._on("bash", stdin=tasks[0]["ansible.builtin.shell"]["cmd"])
         tarball = "v2.17.6.tar.gz"
-        checksums = {tarball: f"sha256:{said.splitlines()[-1]}"}
+        checksums = {tarball: f"sha256:{answer.splitlines()[-1]}"}
         return {"nccl-tests": {"url": f"{self.url}/nccl-tests", "checksums": checksums}}
 
     def equip(self, hosts: Iterable[str], roles: Iterable[str]) -> None:

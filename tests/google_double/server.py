@@ -301,8 +301,8 @@ def _handler(project: Project) -> type[BaseHTTPRequestHandler]:
             try:
                 answer = self._answer(path, query, text)
             except Refused as refused:
-                status, said = refused.status, f"{refused} (a double of Google)"
-                error = {"code": status, "message": said, "status": refused.reason}
+                status, result = refused.status, f"{refused} (a double of Google)"
+                error = {"code": status, "message": result, "status": refused.reason}
                 answer = {"error": error}
             content = json.dumps(answer).encode()
             self.send_response(status)
@@ -322,9 +322,11 @@ def _handler(project: Project) -> type[BaseHTTPRequestHandler]:
 
         do_GET = do_POST = do_DELETE = do_PATCH = do_PUT = _any  # noqa: N815  # the base class' names
 
-        def log_message(self, *said: object) -> None:
+        def log_message(self, *result: object) -> None:
             """Write the request to the log."""
-            sys.stderr.write(f"{said[0] % said[1:] if isinstance(said[0], str) else said}\n")
+            sys.stderr.write(
+                f"{result[0] % result[1:] if isinstance(result[0], str) else result}\n"
+            )
 
     return Handler
 

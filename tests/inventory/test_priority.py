@@ -27,13 +27,13 @@ WEIGHTS = msgspec.convert(CASE["weights"], PriorityWeights)
 SCALE = msgspec.convert(CASE["scale"], Scale)
 
 
-def computed(said: dict[str, Any]) -> int:
+def computed(answer: dict[str, Any]) -> int:
     job = PendingJob(
-        nodes=said["nodes"],
-        cpus=said["nodes"],
-        tier=CASE["partitions"][said["partition"]],
-        qos=CASE["qos"][said["qos"]],
-        nice=said.get("nice", 0),
+        nodes=answer["nodes"],
+        cpus=answer["nodes"],
+        tier=CASE["partitions"][answer["partition"]],
+        qos=CASE["qos"][answer["qos"]],
+        nice=answer.get("nice", 0),
         fair_share=1.0,
     )
     return priority(job, WEIGHTS, SCALE).total

@@ -139,9 +139,9 @@ def test_after_the_changes_there_is_nothing_to_change(
             del found[name]
             continue
         fields = dict(word.split("=", 1) for word in change.command[4:])
-        said = next(one for one in wanted if one.name == name)
+        answer = next(one for one in wanted if one.name == name)
         found[name] = msgspec.structs.replace(
-            said, start=at(fields["StartTime"]), minutes=int(fields["Duration"])
+            answer, start=at(fields["StartTime"]), minutes=int(fields["Duration"])
         )
     assert {*found} == {one.name for one in wanted}
     assert reconcile_reservations(wanted, found.values(), now) == ()

@@ -63,7 +63,7 @@ def test_a_clouds_own_control_plane_compiles(out: Path, tmp_path: Path) -> None:
     spec.write_text(EKS, encoding="utf-8")
     compile_tree(spec, out)
     assert "kubernetes/order.yaml" in tree(out)
-    assert not any(said.is_error for said in offline_findings(load(spec)))
+    assert not any(answer.is_error for answer in offline_findings(load(spec)))
 
 
 def test_what_is_returned_is_what_was_written_but_for_the_marker(

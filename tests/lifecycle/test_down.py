@@ -100,10 +100,10 @@ def test_the_keys_of_an_up_that_began_and_ended_since_down_read_the_state_are_ke
 ) -> None:
     running.down()
 
-    def late(*_: object, **said: Any) -> AbstractContextManager[HeldLock]:
+    def late(*_: object, **answer: Any) -> AbstractContextManager[HeldLock]:
         monkeypatch.undo()
         running.up()
-        return acquire(StateStore.open(f"file://{running.state}"), ["lab"], **said)
+        return acquire(StateStore.open(f"file://{running.state}"), ["lab"], **answer)
 
     monkeypatch.setattr("gcluster.lifecycle.down.down.acquire", late)
     with pytest.raises(LifecycleError) as error:

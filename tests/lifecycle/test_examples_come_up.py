@@ -44,8 +44,8 @@ BUNDLED_FIRST = {"kubernetes-h200"}
 def completed(spec: ClusterSpec) -> ClusterSpec:
     """Return a spec with what only its user knows: fingerprints of vendors' keys."""
     unsaid = {name for name, s in load_catalog().sources.items() if not s.key_fingerprint}
-    said = {name: SourceRedirect(key_fingerprint="0" * 40) for name in unsaid}
-    software = replace(spec.software, sources={**said, **spec.software.sources})
+    answer = {name: SourceRedirect(key_fingerprint="0" * 40) for name in unsaid}
+    software = replace(spec.software, sources={**answer, **spec.software.sources})
     return replace(spec, software=software)
 
 

@@ -157,12 +157,12 @@ def test_the_answer_no_keeps_it(running: Running) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [("fats", 'did you mean "fast"? storage that can be named: fast, runs'),
      ("old", "storage that can be named: fast, runs")],
 )  # fmt: skip
 def test_a_name_of_nothing_that_was_made_is_refused_before_anything_is_touched(
-    running: Running, name: str, said: str
+    running: Running, name: str, message: str
 ) -> None:
     before = tree(running.path.parent)
     with pytest.raises(LifecycleError) as error:
@@ -170,7 +170,7 @@ def test_a_name_of_nothing_that_was_made_is_refused_before_anything_is_touched(
     [found] = error.value.diagnostics
     assert (found.code, error.value.exit_code) == ("GC928", Exit.USAGE)
     assert name in found.summary
-    assert found.hint == said
+    assert found.hint == message
     assert tree(running.path.parent) == before
     assert set(running.data.there) == {"lab", "far"}
 

@@ -141,6 +141,6 @@ def test_a_kept_catalog_that_this_version_can_t_read_is_named_with_what_to_do(
 
     with pytest.raises(LifecycleError) as refused:
         _ = own.open(running=True).catalog
-    (said,) = refused.value.diagnostics
-    assert (said.file, said.path[-1]) == ("00.yaml", "count")
-    assert "that the state of trial keeps" in said.hint
+    (message,) = refused.value.diagnostics
+    assert (message.file, message.path[-1]) == ("00.yaml", "count")
+    assert "that the state of trial keeps" in message.hint

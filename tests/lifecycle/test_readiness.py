@@ -88,15 +88,15 @@ def machine(tmp_path: Path) -> Machine:
 
 
 def wait(machine: Machine, limit_s: float = 60.0, host: Host = HOST) -> tuple[Readiness, list[str]]:
-    said: list[str] = []
+    answer: list[str] = []
     found = await_ready(
         [host],
         machine,
         limit_s=lambda _: limit_s,
-        progress=lambda _, what: said.append(what),
+        progress=lambda _, what: answer.append(what),
         pause_s=0.0,
     )
-    return found[host.name], [what for what in said if what]
+    return found[host.name], [what for what in answer if what]
 
 
 def test_a_machine_whose_user_is_still_made_and_whose_cloud_init_runs_is_waited_for(
@@ -104,9 +104,9 @@ def test_a_machine_whose_user_is_still_made_and_whose_cloud_init_runs_is_waited_
 ) -> None:
     machine.before = [Unreachable(reason="192.0.2.1 port 22: connection refused"), REFUSED]
     machine.cloud_init("", "", "", "status: done")
-    found, said = wait(machine)
+    found, answer = wait(machine)
     assert found == Readiness()
-    assert said == [
+    assert answer == [
         "gpu001: 192.0.2.1 port 22: connection refused",
         f"gpu001: {REFUSED.reason}",
         "gpu001: still at work there: cloud-init",

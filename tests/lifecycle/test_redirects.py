@@ -99,7 +99,7 @@ def test_no_download_follows_a_redirect_out_of_https(
         PLACES[place](f"{site.https}/to-http", tmp_path / "out")
     plain = site.http.rpartition(":")[2]
     assert site.calls
-    assert not [said for said in site.calls if said.startswith(f"{plain} ")]
+    assert not [answer for answer in site.calls if answer.startswith(f"{plain} ")]
 
 
 @pytest.mark.parametrize(("first", "path"), [("https", "/to-https"), ("http", "/to-https")])

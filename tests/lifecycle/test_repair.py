@@ -43,14 +43,14 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> Broken:
     create = Cloud._create_one  # noqa: SLF001  # a site has no setting of which node fails
 
     def create_one(cloud: Cloud, stored: _File, order: Order) -> str:
-        said = create(cloud, stored, order)
+        answer = create(cloud, stored, order)
         found.made.append(order.name)
         if order.name in found.nodes:
             made = stored.nodes[order.name]
             stored.nodes[order.name] = type(made)(
                 **{f: getattr(made, f) for f in made.__struct_fields__} | {"booted": False}
             )
-        return said
+        return answer
 
     monkeypatch.setattr(Cloud, "_create_one", create_one)
     return found
@@ -91,9 +91,9 @@ def test_below_its_quorum_it_fails_with_the_names_and_nothing_waits(
     broken.nodes = {"gpu002", "gpu003"}
     result = sample.up()
     assert result.exit_code is Exit.FAILED
-    (said,) = [d for d in result.diagnostics if d.code == "GC923"]
-    assert said.summary == "pool gpu: 2 of 4 nodes are fit, 3 are needed"
-    assert [line.partition(":")[0] for line in said.detail.splitlines()] == ["gpu002", "gpu003"]
+    (message,) = [d for d in result.diagnostics if d.code == "GC923"]
+    assert message.summary == "pool gpu: 2 of 4 nodes are fit, 3 are needed"
+    assert [line.partition(":")[0] for line in message.detail.splitlines()] == ["gpu002", "gpu003"]
     assert _queue(sample) == {}
 
 
@@ -344,7 +344,7 @@ def test_a_node_that_shows_no_host_key_is_left_to_the_quorum_with_the_end_of_its
     result = sample.up()
     assert result.exit_code is Exit.OK
     assert result.failed_hosts == {"gpu002": "it showed no host key"}
-    [said] = [d for d in result.diagnostics if d.code == "GC921"]
-    assert "Kernel panic" in said.detail
+    [message] = [d for d in result.diagnostics if d.code == "GC921"]
+    assert "Kernel panic" in message.detail
     sample.write(count=3)
     assert sample.up().exit_code is Exit.FAILED, "without a quorum every node is needed"

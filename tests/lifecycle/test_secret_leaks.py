@@ -65,7 +65,7 @@ def lived(own_places: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, list
     spec.write_text(_SPEC.replace("{folder}", str(folder)))
     monkeypatch.setenv("GCLUSTER_AUDIT", str(folder / "audit.jsonl"))
     program = str(Path(sys.executable).with_name("gcluster"))
-    said = []
+    answer = []
     more, _ = hooked(folder / "hook")
     with Watcher(str(folder)) as watcher, listening() as (collector, url):
         more["OTEL_EXPORTER_OTLP_ENDPOINT"] = url
@@ -86,18 +86,18 @@ def lived(own_places: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, list
             done = _run([program, *words], **more)
             assert "Traceback" not in done.stderr, done.stderr
             assert done.returncode == 0, (words, done.stderr)
-            said.append(f"$ {' '.join(words)}\n{done.stdout}{done.stderr}")
+            answer.append(f"$ {' '.join(words)}\n{done.stdout}{done.stderr}")
         spec.write_text(spec.read_text().replace("count: 2", "count: 3"))
         for name in _TRIPS:
             for words in (["up", str(spec), "--yes"], ["status", str(spec)]):
                 tripped = {**more, name: OTHER[name], "GCLUSTER_DEBUG": "1"}
                 done = _run([program, *words], **tripped)
-                said.append(f"$ {name} {' '.join(words)}\n{done.stdout}{done.stderr}")
-    assert '"changed": true' in said[4], said[4]
-    assert any("Traceback" in text for text in said), "no error was seen with all of its words"
+                answer.append(f"$ {name} {' '.join(words)}\n{done.stdout}{done.stderr}")
+    assert '"changed": true' in answer[4], answer[4]
+    assert any("Traceback" in text for text in answer), "no error was seen with all of its words"
     for number, request in enumerate(collector.sent):
         (folder / f"telemetry-{number}").write_bytes(request)
-    return folder, said, watcher
+    return folder, answer, watcher
 
 
 def _run(words: list[str], **env: str) -> subprocess.CompletedProcess[str]:
@@ -109,7 +109,7 @@ def _run(words: list[str], **env: str) -> subprocess.CompletedProcess[str]:
 def test_nothing_that_a_cluster_leaves_has_a_secret_but_as_ciphertext(
     lived: tuple[Path, list[str], Watcher], own_places: Path
 ) -> None:
-    folder, said, watcher = lived
+    folder, answer, watcher = lived
     (folder / "bind").unlink()
     cluster = open_cluster(str(folder / "cluster.yaml"), running=True)
     made = {
@@ -134,7 +134,7 @@ def test_nothing_that_a_cluster_leaves_has_a_secret_but_as_ciphertext(
         "hook/started",
     ):
         assert any(part in name for name in artefacts), part
-    artefacts |= {f"printed {n}": text.encode() for n, text in enumerate(said)}
+    artefacts |= {f"printed {n}": text.encode() for n, text in enumerate(answer)}
     artefacts["arguments"] = "\n".join(watcher.arguments).encode()
     leaks = {
         (name, spelling[:12])

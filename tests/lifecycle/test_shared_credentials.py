@@ -153,10 +153,10 @@ def test_two_machines_cannot_both_hold_a_site(
             acquire(machine("b").store, ["east"], reason="up"),
         ):
             raise AssertionError
-        (said,) = caught.value.diagnostics
-        assert "lock id east/1, taken" in said.detail
-        assert "https://ci.example/jobs/7" in said.detail
-        assert "gcluster unlock demo --lock east/1" in said.hint
+        (message,) = caught.value.diagnostics
+        assert "lock id east/1, taken" in message.detail
+        assert "https://ci.example/jobs/7" in message.detail
+        assert "gcluster unlock demo --lock east/1" in message.hint
     with acquire(machine("b").store, ["east"], reason="up") as lock:
         assert lock.epochs == {"east": 2}
 

@@ -100,6 +100,6 @@ class OciCloud(Cloud):
 
 def _answer(reply: requests.Response) -> Any:
     if not reply.ok:
-        said = reply.json()
-        raise CloudError(f"Error: {reply.status_code}-{said['code']}, {said['message']}")
+        answer = reply.json()
+        raise CloudError(f"Error: {reply.status_code}-{answer['code']}, {answer['message']}")
     return reply.json() if reply.content else None

@@ -107,10 +107,10 @@ class Tenancy:
             own = getattr(self, f"_{one.name}", None) or getattr(self, f"_{act}", None)
             if own is None:
                 raise Refused(501, "NotImplemented", f"this double can't answer {one.name}")
-            said = own(requested)
-        if isinstance(said, dict) and one.answer and act != "list":
-            return answered(one, said)
-        return said
+            answer = own(requested)
+        if isinstance(answer, dict) and one.answer and act != "list":
+            return answered(one, answer)
+        return answer
 
     # what all kinds have in common
 
@@ -437,9 +437,11 @@ def _handler(tenancy: Tenancy) -> type[BaseHTTPRequestHandler]:
 
         do_GET = do_POST = do_DELETE = do_PUT = _any  # noqa: N815  # the base class' names
 
-        def log_message(self, *said: object) -> None:
+        def log_message(self, *result: object) -> None:
             """Write the request to the log."""
-            sys.stderr.write(f"{said[0] % said[1:] if isinstance(said[0], str) else said}\n")
+            sys.stderr.write(
+                f"{result[0] % result[1:] if isinstance(result[0], str) else result}\n"
+            )
 
     return Handler
 

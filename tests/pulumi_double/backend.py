@@ -143,9 +143,9 @@ def _locked(held: list[Path]) -> str:
     )
     lines = [head]
     for file in held:
-        said = json.loads(file.read_text(encoding="utf-8"))
+        output = json.loads(file.read_text(encoding="utf-8"))
         lines.append(
-            f"  file://{file}: created by {said['username']}@{said['hostname']} "
-            f"(pid {said['pid']}) at {said['timestamp']}"
+            f"  file://{file}: created by {output['username']}@{output['hostname']} "
+            f"(pid {output['pid']}) at {output['timestamp']}"
         )
     return "\n".join(lines)

@@ -151,7 +151,7 @@ class Command:
             result = "failed" if events.errors else "succeeded"
             self._files.add_to_history(self._kind, began, result, dict(events.changes))
         if events.errors:
-            sys.stderr.write("".join(f"error: {said}\n" for said in events.errors))
+            sys.stderr.write("".join(f"error: {answer}\n" for answer in events.errors))
             return 255
         return 0
 

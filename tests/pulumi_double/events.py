@@ -70,8 +70,8 @@ class EventStream:
         """Emit a diagnostic."""
         if severity == "error":
             self.errors.append(message)
-        said = {"urn": urn, "message": message, "color": "never", "severity": severity}
-        self._send({"diagnosticEvent": said})
+        expected = {"urn": urn, "message": message, "color": "never", "severity": severity}
+        self._send({"diagnosticEvent": expected})
 
     def close(self) -> None:
         """Emit the summary and the end."""

@@ -103,8 +103,8 @@ class Instances:
     def files(self, identifier: str, folder: str) -> dict[str, str]:
         """Return name -> text of the files of a folder on a machine; {} where it has none."""
         shell = f'cd {folder} 2>/dev/null && for f in *; do echo "$f $(cat "$f")"; done || true'
-        said = self.run(identifier, shell)
-        return dict(line.split(" ", 1) for line in said.splitlines())
+        output = self.run(identifier, shell)
+        return dict(line.split(" ", 1) for line in output.splitlines())
 
     def run(self, identifier: str, shell: str) -> str:
         """Return what a shell prints on a machine; raises as the engine's calls do."""

@@ -210,9 +210,9 @@ def run_program(
     monitor.ran.wait()
     failed = running.done() and (running.exception() is not None or running.result().error)
     if failed or events.errors:
-        said = str(running.exception() or running.result().error) if failed else ""
-        if said and not events.errors:
-            events.emit_diagnostic("error", said)
+        message = str(running.exception() or running.result().error) if failed else ""
+        if message and not events.errors:
+            events.emit_diagnostic("error", message)
     else:
         deployment.remove_rest()
     monitor.shut.set()

@@ -22,8 +22,8 @@ def test_bare_make_lists_every_verb_with_a_line_of_help(root: Path) -> None:
     listing = subprocess.run(
         ["make", "--no-print-directory"], cwd=root, check=True, capture_output=True, text=True
     ).stdout
-    said = dict(re.findall(r"^make (\S+) +(\S.*)$", listing, re.MULTILINE))
-    assert sorted(said) == sorted(_verbs(root))
+    answer = dict(re.findall(r"^make (\S+) +(\S.*)$", listing, re.MULTILINE))
+    assert sorted(answer) == sorted(_verbs(root))
 
 
 def test_every_target_is_declared_as_a_verb(root: Path) -> None:
@@ -34,7 +34,7 @@ def test_every_target_is_declared_as_a_verb(root: Path) -> None:
 
 def test_cases_of_laws_are_the_same_each_time_but_those_of_the_search(root: Path) -> None:
     ask = "import tests.conftest; from hypothesis import settings as s; print(s().derandomize)"
-    said = {
+    output = {
         search: subprocess.run(
             [sys.executable, "-c", ask],
             cwd=root,
@@ -45,4 +45,4 @@ def test_cases_of_laws_are_the_same_each_time_but_those_of_the_search(root: Path
         ).stdout.strip()
         for search in ("", "1")
     }
-    assert said == {"": "True", "1": "False"}
+    assert output == {"": "True", "1": "False"}

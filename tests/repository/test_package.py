@@ -244,9 +244,9 @@ def test_the_sdist_builds_the_same_wheel_again(sdist: Path, wheel: Path, tmp_pat
 def test_the_installed_command_prints_its_version(
     root: Path, installed: Path, tmp_path: Path
 ) -> None:
-    said = _run(installed / "bin/gcluster", "--version", cwd=tmp_path)
+    output = _run(installed / "bin/gcluster", "--version", cwd=tmp_path)
     changelog = (root / "CHANGELOG.md").read_text(encoding="utf-8")
-    assert f"## [{said.split()[-1]}]" in changelog
+    assert f"## [{output.split()[-1]}]" in changelog
 
 
 def test_every_module_of_the_wheel_is_imported_without_any_extra(
@@ -278,8 +278,8 @@ def test_every_verb_of_the_installed_command_prints_its_help(
     lines = [*_command_lines()]
     assert len(lines) > 30
     for line in lines:
-        said = _run(installed / "bin/gcluster", *line.split(), "--help", cwd=tmp_path)
-        assert f"gcluster {line}" in said
+        output = _run(installed / "bin/gcluster", *line.split(), "--help", cwd=tmp_path)
+        assert f"gcluster {line}" in output
 
 
 @pytest.fixture(scope="module")
@@ -358,8 +358,8 @@ def test_the_installed_collection_builds_and_works_in_a_place_of_its_own(
     book = tmp_path / "every-phase.yml"
     book.write_text(json.dumps([{"hosts": "all", "gather_facts": False, "tasks": steps}]))
     there = ("env", f"ANSIBLE_COLLECTIONS_PATH={tmp_path}/elsewhere")
-    said = _run(*there, play, "-i", "here,", "--list-tasks", book, cwd=tmp_path)
-    listed = {line.split(" : ")[0].strip() for line in said.splitlines()}
+    output = _run(*there, play, "-i", "here,", "--list-tasks", book, cwd=tmp_path)
+    listed = {line.split(" : ")[0].strip() for line in output.splitlines()}
     assert {f"gcluster.cluster.{role.name}" for role in roles} - listed == set()
     alone = tmp_path / "one-role.yml"
     alone.write_text(json.dumps([LOOKING]))

@@ -16,13 +16,13 @@ def recordings(root: Path) -> list[Path]:
 
 def head(path: Path) -> dict[str, str]:
     """Return the "# key: value" lines that a recording begins with."""
-    said = {}
+    answer = {}
     for line in path.read_text(encoding="utf-8").splitlines():
         match = _HEAD.fullmatch(line)
         if match is None:
             break
-        said[match[1]] = match[2]
-    return said
+        answer[match[1]] = match[2]
+    return answer
 
 
 def test_every_recording_names_tool_version_and_machine(root: Path) -> None:

@@ -65,8 +65,8 @@ def rendered(case: str, distribution: str) -> dict[str, list[Task]]:
     role = ROOT / "roles" / described["role"]
     facts = FACTS[distribution] | described.get("facts", {})
     registered = described.get("registered", {})
-    said = {**described.get("variables", {}), **registered.get(distribution, registered)}
-    variables = role_variables(role, said, facts)
+    answer = {**described.get("variables", {}), **registered.get(distribution, registered)}
+    variables = role_variables(role, answer, facts)
     phases: dict[str, list[Task]] = {
         phase: [
             _with_paths(task) if phase == "install" or _writes_programs(task) else task

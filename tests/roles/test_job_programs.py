@@ -331,8 +331,8 @@ def test_jobs_get_the_rails_and_the_interface_that_the_node_has_and_else_the_lis
     def exports() -> list[str]:
         where = {"GCLUSTER_JOB_ENVIRONMENT": str(given), "GCLUSTER_RAILS": str(rails)}
         path = {"PATH": f"{node.programs}:{os.environ['PATH']}"}
-        said = subprocess.check_output(["sh", program], env=where | path, text=True)
-        return [line.removeprefix("export ") for line in said.splitlines()]
+        output = subprocess.check_output(["sh", program], env=where | path, text=True)
+        return [line.removeprefix("export ") for line in output.splitlines()]
 
     node.has("ip", "exit 2")
     assert exports() == ["NCCL_IB_HCA==mlx5_7", "NCCL_SOCKET_IFNAME=^docker,lo"]

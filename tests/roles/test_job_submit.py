@@ -28,7 +28,7 @@ function slurm.log_user(...) table.insert(slurm.said, string.format(...)) end
 def script(*, require_time: bool = True, require_gpus: bool = True) -> str:
     """Return job_submit.lua of a cluster with a GPU partition, the default one, and one without."""
     partition = {"nodes": "n1", "max_time_minutes": 0}
-    said = {
+    result = {
         "slurm_role": "controller",
         "slurm_cluster": "demo",
         "slurm_controllers": [{"name": "head", "address": "10.0.0.1"}],
@@ -45,7 +45,7 @@ def script(*, require_time: bool = True, require_gpus: bool = True) -> str:
         "slurm_runs": {"rc": 0},
         "slurm_started": {"changed": True},
     }
-    variables = role_variables(ROLE, said, FACTS["debian-13"])
+    variables = role_variables(ROLE, result, FACTS["debian-13"])
     tasks = filled_tasks(loaded(ROLE / "tasks/configure.yml"), variables, ROLE)
     files = {path: text for task in tasks for path, text in written_files(task).items()}
     return files["/etc/slurm/job_submit.lua"]
@@ -58,9 +58,9 @@ def answer(job: dict[str, Any], **rules: bool) -> list[str]:
     lua.execute(script(**rules))
     table = lua.table_from(NOTHING_SAID | job)
     refused = lua.globals().slurm_job_submit(table, lua.table(), 2001) != 0
-    said = list(lua.globals().slurm.said.values())
-    assert refused == bool(said)
-    return said
+    result = list(lua.globals().slurm.said.values())
+    assert refused == bool(result)
+    return result
 
 
 WITH_TIME = {"time_limit": 60}

@@ -30,7 +30,7 @@ def stamp(minutes: float) -> str:
 
 def node(name: str, *, status: str = "False", ago: float = 1, **more: Any) -> dict[str, Any]:
     """Return a node whose health check reported so many minutes ago."""
-    said = {
+    message = {
         "type": "GclusterUnfit",
         "status": status,
         "message": "gpu-count: 7 of 8 GPUs" if status == "True" else "",
@@ -46,7 +46,7 @@ def node(name: str, *, status: str = "False", ago: float = 1, **more: Any) -> di
         "status": more.pop("ready", "True"),
         "lastTransitionTime": stamp(more.pop("ready_since", 600)),
     }
-    conditions = [ready] if more.pop("unlooked", False) else [ready, said]
+    conditions = [ready] if more.pop("unlooked", False) else [ready, message]
     return {"metadata": metadata, "spec": more, "status": {"conditions": conditions}}
 
 

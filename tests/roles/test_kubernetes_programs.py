@@ -39,8 +39,8 @@ def test_the_first_control_plane_writes_etcd_away_and_moves_what_all_share(node:
     snapshot.chmod(0o755)
     node.write("etc/kubernetes/gcluster/upgrade.yaml")
     program = str(node.bin / "kubeadm")
-    code, said, error = node.run("kubernetes-upgrade.py", "1.35.4", "first", program)
-    assert (code, said) == (0, "brought the control plane to 1.35.4\n"), error
+    code, output, error = node.run("kubernetes-upgrade.py", "1.35.4", "first", program)
+    assert (code, output) == (0, "brought the control plane to 1.35.4\n"), error
     assert [call.split()[:3] for call in node.calls()] == [
         ["snapshot"],
         ["kubeadm", "init", "phase"],
@@ -155,25 +155,25 @@ def test_a_node_joined_that_lacks_nothing_but_a_network_that_comes_later(
     node: Node, options: list[str], message: str, code: int
 ) -> None:
     not_ready(node, message)
-    ended, _, said = node.run("kubernetes-check.py", "node", *options)
-    assert ended == code, said
-    assert (message in said) == bool(code)
+    ended, _, output = node.run("kubernetes-check.py", "node", *options)
+    assert ended == code, output
+    assert (message in output) == bool(code)
 
 
 def test_a_node_serves_by_a_certificate_that_a_control_plane_signed(node: Node) -> None:
     not_ready(node, "")
     (node.root / "var/lib/kubelet/pki/kubelet-server-current.pem").unlink()
-    ended, _, said = node.run("kubernetes-check.py", "node")
+    ended, _, output = node.run("kubernetes-check.py", "node")
     assert ended == 1
-    assert "no control plane has signed" in said
+    assert "no control plane has signed" in output
 
 
 def test_settings_of_a_control_plane_come_to_one_that_is_there(node: Node) -> None:
     node.write("etc/kubernetes/admin.conf")
     node.write("etc/kubernetes/gcluster/kubeadm.yaml", "etcd: quota\n")
     node.instead = {"STEADY_S = 15": "STEADY_S = 1"}
-    ended, told, said = node.run("kubernetes-upgrade.py", "--settings")
-    assert (ended, told) == (0, "brought the control plane to its settings\n"), said
+    ended, told, output = node.run("kubernetes-upgrade.py", "--settings")
+    assert (ended, told) == (0, "brought the control plane to its settings\n"), output
     phases = [call.split("--config")[0].strip() for call in node.calls() if "kubeadm" in call[:7]]
     assert phases == [
         "kubeadm init phase upload-config kubeadm",

@@ -111,8 +111,8 @@ def test_jobs_from_before_the_restart_have_the_node_count_as_down_for_a_moment(
     controller: Controller,
 ) -> None:
     controller.jobs("7 RUNNING -1", "8 SUSPENDED -900", "9 RUNNING 3")
-    code, said, told = controller.run()
-    assert (code, said) == (0, f"{NODE} was started again under 7, 8\n")
+    code, output, told = controller.run()
+    assert (code, output) == (0, f"{NODE} was started again under 7, 8\n")
     assert told == [
         f"update NodeName={NODE} State=DOWN Reason=Node unexpectedly rebooted",
         f"update NodeName={NODE} State=RESUME",
@@ -186,21 +186,21 @@ def test_before_slurmctld_has_registered_the_start_nothing_is_reported(
     controller.node(STARTED - 5000)
     controller.process(SLURMD, UP_S + 20)
     controller.jobs("7 RUNNING -60")
-    code, said, told = controller.run()
+    code, output, told = controller.run()
     assert (code, told) == (1, [])
-    assert "has no record" in said
+    assert "has no record" in output
 
 
 def test_a_change_that_slurmctld_refuses_is_tried_again_by_the_unit(controller: Controller) -> None:
     controller.jobs("7 RUNNING -60")
     controller.program("scontrol", f'[ "$1" = update ] && exit 1; cat {controller.folder}/node')
-    code, said, _ = controller.run()
-    assert (code, "not reported" in said) == (1, True)
+    code, output, _ = controller.run()
+    assert (code, "not reported" in output) == (1, True)
 
 
 def test_without_slurm_s_programs_it_ends_with_a_message(controller: Controller) -> None:
     (controller.folder / "scontrol").unlink()
-    code, said, _ = controller.run()
+    code, output, _ = controller.run()
     assert code == 1
-    assert "Slurm gave no answer" in said
-    assert "Traceback" not in said
+    assert "Slurm gave no answer" in output
+    assert "Traceback" not in output

@@ -82,8 +82,8 @@ def test_a_cluster_s_nodes_and_scheduler_are_reported_by_the_plugin_s_names(
 
 
 def test_jobs_of_squeue_are_counted_by_account_user_qos_and_partition(metrics: ModuleType) -> None:
-    said = (ROOT / "tests/cases/metrics/squeue-24.11.5.txt").read_text(encoding="utf-8")
-    text = page_of(metrics, metrics.rows(said))
+    output = (ROOT / "tests/cases/metrics/squeue-24.11.5.txt").read_text(encoding="utf-8")
+    text = page_of(metrics, metrics.rows(output))
 
     for line in (
         "slurm_jobs 9",
@@ -180,8 +180,8 @@ def test_five_thousand_jobs_of_as_many_users_are_a_page_of_bounded_size(
 def test_each_job_that_holds_gpus_is_reported_with_its_owner_start_and_wait(
     metrics: ModuleType,
 ) -> None:
-    said = (ROOT / "tests/cases/metrics/squeue-24.11.5.txt").read_text(encoding="utf-8")
-    text = page_of(metrics, metrics.rows(said))
+    output = (ROOT / "tests/cases/metrics/squeue-24.11.5.txt").read_text(encoding="utf-8")
+    text = page_of(metrics, metrics.rows(output))
     labels = 'account="nlp",user="ada",qos="normal",partition="main",job_name="train"'
 
     assert len(re.findall(f'gcluster_slurm_job_gpus{{hpc_job="[0-9]+",{labels}}}', text)) == 3
@@ -195,8 +195,8 @@ def test_each_job_that_holds_gpus_is_reported_with_its_owner_start_and_wait(
 def test_a_job_whose_name_has_lines_and_separators_hides_and_makes_up_nothing(
     metrics: ModuleType,
 ) -> None:
-    said = (ROOT / "tests/cases/metrics/squeue-24.11.5.txt").read_text(encoding="utf-8")
-    honest = next(line for line in said.splitlines() if "RUNNING" in line)
+    output = (ROOT / "tests/cases/metrics/squeue-24.11.5.txt").read_text(encoding="utf-8")
+    honest = next(line for line in output.splitlines() if "RUNNING" in line)
     cells = honest.split("\x1f")
     made_up = "\n9\x1fRUNNING\x1froot\x1froot\x1fq\x1fp\x1fr\x1f1\x1f1\x1f8\x1f1\x1fgres/gpu=8\x1fx"
     name = f'a"}} 1\nup 0{made_up}\x1f\x1f\x1b[31m<b>'[: metrics.WIDTH_OF_NAME]

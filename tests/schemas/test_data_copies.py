@@ -56,8 +56,8 @@ def spec(**storage: object) -> ClusterSpec:
 
 
 def test_a_copy_at_the_jobs_folder_comes_first_even_if_it_must_be_staged() -> None:
-    said = spec(data=DATA, lake={**LAKE, "copy_of": "data"}, warm=WARM)
-    assert data_locations(said, "burst") == {
+    answer = spec(data=DATA, lake={**LAKE, "copy_of": "data"}, warm=WARM)
+    assert data_locations(answer, "burst") == {
         "data": DataLocation(storage="warm", stage_within=3600.0),
         "lake": DataLocation(storage="lake"),
         "warm": DataLocation(storage="warm"),
@@ -66,8 +66,8 @@ def test_a_copy_at_the_jobs_folder_comes_first_even_if_it_must_be_staged() -> No
 
 def test_of_copies_elsewhere_one_that_needs_no_staging_comes_first() -> None:
     warm = {**WARM, "mount": "/warm"}
-    said = spec(data=DATA, warm=warm, lake={**LAKE, "copy_of": "data"})
-    assert data_locations(said, "burst")["data"] == DataLocation(storage="lake")
+    answer = spec(data=DATA, warm=warm, lake={**LAKE, "copy_of": "data"})
+    assert data_locations(answer, "burst")["data"] == DataLocation(storage="lake")
 
 
 def test_data_without_a_copy_is_not_there() -> None:
@@ -75,8 +75,8 @@ def test_data_without_a_copy_is_not_there() -> None:
 
 
 def test_nodes_stage_what_they_mount_from_what_they_mount() -> None:
-    said = spec(data=DATA, lake={**LAKE, "copy_of": "data"}, warm=WARM)
-    assert staged(said, "burst") == (
+    answer = spec(data=DATA, lake={**LAKE, "copy_of": "data"}, warm=WARM)
+    assert staged(answer, "burst") == (
         Staged(storage="warm", source="/lake", destination="/data", within=3600.0),
     )
-    assert staged(said, "head") == ()
+    assert staged(answer, "head") == ()

@@ -55,9 +55,9 @@ def test_a_line_gives_address_user_port_and_name(line: str, expected: dict[str, 
     ],
 )
 def test_a_line_that_is_not_understood_reports_why(line: str, why: str) -> None:
-    said = read_line(line)
-    assert isinstance(said, str)
-    assert why in said
+    answer = read_line(line)
+    assert isinstance(answer, str)
+    assert why in answer
 
 
 @pytest.mark.parametrize(

@@ -33,9 +33,9 @@ _ALL = sorted(set(_nouns()), key=lambda noun: noun.__qualname__)
 @pytest.mark.parametrize("noun", _ALL, ids=lambda noun: noun.__name__)
 def test_each_field_of_a_noun_has_one_policy(noun: type[SpecModel]) -> None:
     own = {name for name in noun.__annotations__ if name in noun.__struct_fields__}
-    said = noun.__dict__.get("UPDATES", {})
-    assert set(said) == own
-    assert set(said.values()) <= set(get_args(UpdatePolicy))
+    answer = noun.__dict__.get("UPDATES", {})
+    assert set(answer) == own
+    assert set(answer.values()) <= set(get_args(UpdatePolicy))
 
 
 def _reached(kind: inspect.Type, seen: set[type]) -> None:

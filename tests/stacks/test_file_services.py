@@ -52,13 +52,13 @@ def spec_of(service: str, how: str | None = None, site: str = "") -> ClusterSpec
     """Return a spec with homes on a service; `site` has fields to add to the site."""
     cloud, made = SERVICES[service]
     here, (head, gpu), _ = CLOUDS[cloud]
-    said = made if how is None else how
+    answer = made if how is None else how
     text = (
         "apiVersion: gcluster/v1\nname: demo\nscheduler: {type: slurm}\n"
         f"sites:\n  here: {{{here}{site}}}\n"
         f"pools:\n  head: {{site: here, role: controller, machine: {head}}}\n"
         f"  train: {{site: here, machine: {gpu}, count: 2}}\n"
-        f"storage:\n  home: {{type: {service}, mount: /home, site: here, {said}}}\n"
+        f"storage:\n  home: {{type: {service}, mount: /home, site: here, {answer}}}\n"
     )
     loaded = load_text(text, file="spec.yaml", check=False)
     assert loaded.spec is not None, loaded.diagnostics

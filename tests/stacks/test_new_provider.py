@@ -91,8 +91,8 @@ class Verbs:
 
     def codes(self) -> dict[str, str]:
         """Validate; return the summaries of what was said, by code."""
-        said = json.loads(self.run("validate", "--format=json", str(self.spec)).stdout)
-        return {found["code"]: found["summary"] for found in said["specs"][0]["diagnostics"]}
+        output = json.loads(self.run("validate", "--format=json", str(self.spec)).stdout)
+        return {found["code"]: found["summary"] for found in output["specs"][0]["diagnostics"]}
 
 
 @pytest.fixture

@@ -14,11 +14,11 @@ def test_each_command_that_a_tunnel_takes_and_that_is_not_here_is_named(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     found = missing_programs("east", "ssm")
-    assert [said.summary.rpartition("command ")[2] for said in found] == [
+    assert [answer.summary.rpartition("command ")[2] for answer in found] == [
         "aws, which is not here",
         "session-manager-plugin, which is not here",
     ]
-    assert all(said.path == ("sites", "east", "ssh", "tunnel") for said in found)
+    assert all(answer.path == ("sites", "east", "ssh", "tunnel") for answer in found)
     (tmp_path / "aws").write_text("#!/bin/sh\n")
     (tmp_path / "aws").chmod(0o755)
     assert missing_programs("east", "instance-connect") == ()

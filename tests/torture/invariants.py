@@ -42,9 +42,9 @@ class Invariant(NamedTuple):
 
 
 def _traceback(step: Step) -> str:
-    said = step.ended.out + step.ended.err
+    output = step.ended.out + step.ended.err
     marks = ("Traceback (most recent call last)", "GC949", "internal error")
-    return next((f"it says {mark}: {said[-1500:]}" for mark in marks if mark in said), "")
+    return next((f"it says {mark}: {output[-1500:]}" for mark in marks if mark in output), "")
 
 
 def _end(step: Step) -> str:

@@ -162,8 +162,8 @@ class Scenario:
         is_mute: bool = False,
     ) -> Ended:
         ended = run((*words, "--format", "json"), self._folder, injections)
-        said = "; ".join(f"{d.get('code')} {d.get('summary')}" for d in ended.diagnostics[:3])
-        self.report.append(f"  {shlex.join(words)}: {ended.code} [{what}] {said}")
+        message = "; ".join(f"{d.get('code')} {d.get('summary')}" for d in ended.diagnostics[:3])
+        self.report.append(f"  {shlex.join(words)}: {ended.code} [{what}] {message}")
         self.happened["commands"] += 1
         self.happened["commands killed"] += ended.code is None and not ended.pid
         self._judge(ended, is_mute=is_mute)

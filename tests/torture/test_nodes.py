@@ -72,10 +72,10 @@ def _nodes(live: LiveCluster) -> set[str]:
 
 
 def _runs_jobs(live: LiveCluster) -> bool:
-    said = live.gcluster(
+    output = live.gcluster(
         "ssh", str(live.spec), "head", "--", "srun -N2 --immediate=60 hostname", expect=None
     )
-    return {"gpu001", "gpu002"} <= set(said.stdout.split())
+    return {"gpu001", "gpu002"} <= set(output.stdout.split())
 
 
 @pytest.mark.parametrize(

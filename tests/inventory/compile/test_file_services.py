@@ -41,9 +41,9 @@ MOUNTS: dict[str, tuple[str, dict[str, Any], str, list[str], int]] = {
 
 def steps(service: str, known: dict[str, str], **more: Any) -> dict[str, dict[str, Step]]:
     """Return pool -> key -> step of a spec with homes on a service."""
-    cloud, said, *_ = MOUNTS[service]
+    cloud, answer, *_ = MOUNTS[service]
     here = CLOUDS[cloud]
-    home = {"type": service, "mount": "/home", "site": "here", **said, **more}
+    home = {"type": service, "mount": "/home", "site": "here", **answer, **more}
     document = {
         "apiVersion": "gcluster/v1",
         "name": "demo",
@@ -90,9 +90,9 @@ def test_before_it_is_made_nothing_is_known_of_its_server(service: str) -> None:
 
 
 def test_options_of_the_spec_win_over_the_vendor_s() -> None:
-    said = ["nfsvers=4.0", "actimeo=60"]
-    found = mount_of(steps("efs", {"home": "10.0.0.9:/"}, options=said), "burst")
-    assert found["options"] == ["noresvport", *said]
+    answer = ["nfsvers=4.0", "actimeo=60"]
+    found = mount_of(steps("efs", {"home": "10.0.0.9:/"}, options=answer), "burst")
+    assert found["options"] == ["noresvport", *answer]
     of_oci = mount_of(
         steps("oci-file-storage", {"home": "10.0.0.9:/home"}, options=["noresvport"]), "burst"
     )

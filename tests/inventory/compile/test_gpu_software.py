@@ -54,8 +54,8 @@ def test_tests_without_a_known_checksum_are_built_from_the_newest_with_one() -> 
 
 
 def test_a_checksum_of_the_spec_lets_the_lock_s_version_be_built() -> None:
-    said = {"checksums": {"v2.18.3.tar.gz": "sha256:" + "b" * 64}}
-    variables = steps_of("hgx-h100-8", sources={"nccl-tests": said})["nccl.install"].variables
+    answer = {"checksums": {"v2.18.3.tar.gz": "sha256:" + "b" * 64}}
+    variables = steps_of("hgx-h100-8", sources={"nccl-tests": answer})["nccl.install"].variables
     assert variables["nccl_tests_version"] == "2.18.3"
     assert variables["nccl_tests_checksum"] == "sha256:" + "b" * 64
 

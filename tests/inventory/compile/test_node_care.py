@@ -85,8 +85,8 @@ def test_nothing_is_hardened_and_no_firmware_changed_without_the_spec_s_permissi
 
 
 def test_planes_hold_the_ports_that_sshd_and_the_scheduler_use() -> None:
-    said = {"management": ["192.0.2.0/24"], "fabric": ["10.9.0.0/16"]}
-    configure = steps("gpu", hardening=said)["hardening.configure"].variables
+    answer = {"management": ["192.0.2.0/24"], "fabric": ["10.9.0.0/16"]}
+    configure = steps("gpu", hardening=answer)["hardening.configure"].variables
     assert configure["hardening_ssh_user"] == "ops"
     assert configure["hardening_planes"] == [
         {"name": "management", "networks": ["192.0.2.0/24"], "tcp": ["2222"], "udp": []},

@@ -24,8 +24,8 @@ scheduler: {{type: slurm}}
 WRITTEN = ", cpu: {sockets: 2, cores: 48, threads_per_core: 2}, memory: 1024 GiB"
 
 
-def _node(machine: str, said: str = "") -> dict[str, Any]:
-    loaded = load_text(SPEC.format(machine=machine, said=said))
+def _node(machine: str, message: str = "") -> dict[str, Any]:
+    loaded = load_text(SPEC.format(machine=machine, said=message))
     assert loaded.spec is not None, loaded.diagnostics
     inventory = ClusterInventory(cluster="campus", hosts=bare_metal_hosts(loaded.spec, "room"))
     compiled = compile_cluster(loaded.spec, inventory, load_catalog())

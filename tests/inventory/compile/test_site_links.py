@@ -122,13 +122,13 @@ def test_who_has_no_public_address_dials_and_keeps_the_way_back_open() -> None:
 
 
 def test_a_router_that_forwards_the_port_is_dialled_at_its_own_address() -> None:
-    for said, dialled in (
+    for answer, dialled in (
         ("192.0.2.1", "192.0.2.1:51820"),
         ("vpn.example.edu:7000", "vpn.example.edu:7000"),
         ("[2001:db8::1]", "[2001:db8::1]:51820"),
         ("[2001:db8::1]:7000", "[2001:db8::1]:7000"),
     ):
-        of = spec({"between": ["hall", "east"], "endpoints": {"hall": said}})
+        of = spec({"between": ["hall", "east"], "endpoints": {"hall": answer}})
         assert peers("gate", of)["head"]["endpoint"] == dialled
         assert peers("head", of)["gate"]["keepalive"] == 0
 

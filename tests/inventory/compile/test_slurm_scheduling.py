@@ -120,8 +120,8 @@ def test_a_partition_of_an_account_is_for_its_parts_and_for_root() -> None:
 
 
 def test_a_database_of_one_s_own_is_reached_where_the_spec_has() -> None:
-    said = "  accounting: {database: 'db.example.edu:3307', password: env:DB, purge_after: 90d}\n"
-    spec = spec_of(said)
+    result = "  accounting: {database: 'db.example.edu:3307', password: env:DB, purge_after: 90d}\n"
+    spec = spec_of(result)
     variables = slurmdbd_variables(spec, accounting_hosts(spec, golden.inventory_of(spec).hosts))
     assert (variables["slurmdbd_database_host"], variables["slurmdbd_database_port"]) == (
         "db.example.edu",
@@ -189,13 +189,13 @@ def test_nodes_that_are_always_there_are_never_powered_down() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "seconds"),
+    ("message", "seconds"),
     [("", (600, 1800)), ("  suspend_after: 2m\n  resume_timeout: 1h\n", (120, 3600))],
 )
 def test_when_idle_nodes_go_and_new_ones_answer_is_the_spec_s(
-    said: str, seconds: tuple[int, int]
+    message: str, seconds: tuple[int, int]
 ) -> None:
-    elastic = answer(said, elastic=True)["slurm_elastic"]
+    elastic = answer(message, elastic=True)["slurm_elastic"]
     assert (elastic["suspend_s"], elastic["resume_timeout_s"]) == seconds
 
 

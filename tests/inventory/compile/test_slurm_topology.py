@@ -78,10 +78,10 @@ def test_a_slurm_that_reads_yaml_gets_it(
 
 def test_the_yaml_reports_what_the_other_file_has(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(topology, "slurm_release", lambda _: NEWEST)
-    (said,) = yaml.safe_load(written(answer("nvl72-racks")))
-    assert said["cluster_default"] is True
-    assert said["block"]["block_sizes"] == [18, 36]
-    assert said["block"]["blocks"][1] == {"block": "train-2", "nodes": "gpu[019-036]"}
+    (result,) = yaml.safe_load(written(answer("nvl72-racks")))
+    assert result["cluster_default"] is True
+    assert result["block"]["block_sizes"] == [18, 36]
+    assert result["block"]["blocks"][1] == {"block": "train-2", "nodes": "gpu[019-036]"}
 
 
 def test_rails_are_no_switches_of_nodes() -> None:
@@ -97,8 +97,8 @@ def test_a_machine_that_is_missing_moves_no_other_to_another_block() -> None:
     spec, catalog = spec_of("elastic-domains"), load_catalog()
     there = goldens.inventory_of(spec).with_role("compute")
     hosts = [*there[:4], *there[5:], *placeholders(spec)]
-    said: Any = topology.slurm_topology(spec, hosts, catalog)
-    assert [group["nodes"] for group in said["groups"]] == [
+    result: Any = topology.slurm_topology(spec, hosts, catalog)
+    assert [group["nodes"] for group in result["groups"]] == [
         "gpu[001-004,006-018]",
         "gpu[019-036]",
         "gpu[037-054]",

@@ -67,8 +67,8 @@ def test_a_list_of_users_queries_no_directory() -> None:
 
 def test_the_base_is_the_domain_of_the_host_by_default() -> None:
     assert answer(compiled(), "configure")["sssd_base"] == "dc=hpc,dc=example,dc=edu"
-    said = answer(compiled("  base: ou=people,dc=org\n"), "configure")
-    assert said["sssd_base"] == "ou=people,dc=org"
+    result = answer(compiled("  base: ou=people,dc=org\n"), "configure")
+    assert result["sssd_base"] == "ou=people,dc=org"
 
 
 def test_the_password_is_a_secret_and_its_reference_is_never_printed() -> None:

@@ -154,8 +154,8 @@ FAST = {
 
 def test_nodes_that_mount_a_copy_and_its_source_can_stage_it() -> None:
     storage = {"lake": LAKE, "fast": FAST}
-    said = steps("gpu", storage)["staging.configure"].variables
-    assert said == {
+    answer = steps("gpu", storage)["staging.configure"].variables
+    assert answer == {
         "staging_copies": [
             {"name": "fast", "source": "/lake", "destination": "/fast", "within_s": 1800}
         ],
@@ -234,8 +234,8 @@ def test_a_partition_that_jobs_spill_to_stages_what_they_need() -> None:
     )
     assert loaded.spec is not None, loaded.diagnostics
     (group,) = [each for each in golden.compiled(loaded.spec).groups if each.name == "gpu"]
-    (said,) = [s.variables for s in group.steps if s.key == "staging.configure"]
-    assert said["staging_before_jobs"] == {
+    (answer,) = [s.variables for s in group.steps if s.key == "staging.configure"]
+    assert answer["staging_before_jobs"] == {
         "gpu": {"needs": ["home"], "copies": {"home": "fast", "fast": "fast"}}
     }
 

@@ -43,24 +43,24 @@ def answer(text: str = _SPEC) -> dict[str, dict[str, Any]]:
 
 
 def test_who_may_not_log_in_is_denied_where_that_is_reported() -> None:
-    denied = {pool: said.get("base_denied_users") for pool, said in answer().items()}
+    denied = {pool: result.get("base_denied_users") for pool, result in answer().items()}
     assert denied == {"head": ["ada", "eve"], "door": ["eve"], "gpu": ["ada", "eve"]}
 
 
 def test_every_node_has_every_account_all_the_same() -> None:
-    for said in answer().values():
-        assert [user["name"] for user in said["base_users"]] == ["ada", "bob", "eve"]
-        assert all("login" not in user for user in said["base_users"])
+    for result in answer().values():
+        assert [user["name"] for user in result["base_users"]] == ["ada", "bob", "eve"]
+        assert all("login" not in user for user in result["base_users"])
 
 
 def test_an_authority_is_trusted_on_every_node() -> None:
-    said = answer(f"{_SPEC}ssh_authorities: ['{_AUTHORITY}']\n")
-    assert {str(one["base_ssh_authorities"]) for one in said.values()} == {str([_AUTHORITY])}
+    result = answer(f"{_SPEC}ssh_authorities: ['{_AUTHORITY}']\n")
+    assert {str(one["base_ssh_authorities"]) for one in result.values()} == {str([_AUTHORITY])}
 
 
 def test_without_rules_nothing_is_reported_of_them() -> None:
-    said = answer(_SPEC.replace(", login: [login]", "").replace(", login: []", ""))
-    for one in said.values():
+    result = answer(_SPEC.replace(", login: [login]", "").replace(", login: []", ""))
+    for one in result.values():
         assert not {"base_denied_users", "base_ssh_authorities"} & one.keys()
 
 

@@ -53,8 +53,8 @@ def slurm_pages() -> str:
     }
     program.of_nodes(page, answers["scontrol"]["nodes"])
     program.of_scheduler(page, answers["sdiag"]["statistics"])
-    said = (METRICS / "squeue-24.11.5.txt").read_text(encoding="utf-8")
-    held = program.of_jobs(page, program.rows(said), time.time())
+    output = (METRICS / "squeue-24.11.5.txt").read_text(encoding="utf-8")
+    held = program.of_jobs(page, program.rows(output), time.time())
     for account, gpus in held.items():
         page.add("gcluster_slurm_gpu_seconds_total", gpus, account=account)
     page.add("gcluster_slurm_up", 1)

@@ -33,10 +33,10 @@ from gcluster.schemas.spec import Software
 from .compiled import facts_of, files_of, of_kind, spec_of
 
 
-def with_gpu(case: str, **said: object) -> KubernetesFacts:
+def with_gpu(case: str, **answer: object) -> KubernetesFacts:
     """Return a case's facts with GPUs handed out in another way."""
     facts = facts_of(spec_of(case))
-    gpu = msgspec.structs.replace(facts.scheduler.gpu, **said)
+    gpu = msgspec.structs.replace(facts.scheduler.gpu, **answer)
     scheduler = msgspec.structs.replace(facts.scheduler, gpu=gpu)
     return msgspec.structs.replace(facts, scheduler=scheduler)
 

@@ -199,8 +199,8 @@ def test_claimed_gpus_are_limited_and_claimed_by_device_class() -> None:
 
 def test_amds_device_plugin_and_its_driver_of_claims_are_not_both_on() -> None:
     (config,) = of_kind("amd", "DeviceConfig")
-    said = config["spec"]
-    assert (said["draDriver"]["enable"], said["devicePlugin"]["enableDevicePlugin"]) == (
+    answer = config["spec"]
+    assert (answer["draDriver"]["enable"], answer["devicePlugin"]["enableDevicePlugin"]) == (
         True,
         False,
     )

@@ -155,8 +155,8 @@ def test_all_users_can_submit_in_the_namespaces_of_their_accounts(
         if subject["kind"] == "User"
     }
     queued = {one["metadata"]["namespace"] for one in local_queues(facts)}
-    for account, said in facts.accounts.items():
-        for user in said.users:
+    for account, answer in facts.accounts.items():
+        for user in answer.users:
             assert (account, user) in bound
         rules = [r for r in roles[account]["rules"] if "jobs" in r["resources"]]
         assert any("create" in rule["verbs"] for rule in rules)
@@ -187,11 +187,11 @@ def test_no_quota_of_a_part_is_above_that_of_what_it_is_part_of(
         for one in quotas(facts)
         if one["metadata"]["name"] == "gpus"
     }
-    for account, said in facts.accounts.items():
+    for account, answer in facts.accounts.items():
         limits = [facts.accounts[name].gpu_quota for name in facts.ancestors(account)]
         for limit in (one for one in limits if one is not None):
             assert all(int(amount) <= limit for amount in hard[account].values())
-        if said.gpu_quota is None and said.parent is None:
+        if answer.gpu_quota is None and answer.parent is None:
             assert account not in hard
 
 

@@ -276,8 +276,8 @@ def test_a_service_takes_nobodys_address() -> None:
 
 def test_no_service_waits_for_a_load_balancer_that_nothing_makes() -> None:
     balanced, policy = _pod(type="LoadBalancer"), "gcluster-load-balancers"
-    [said] = refusals("campus", policy, "kube-system", balanced)
-    assert "loadBalancerClass" in said
+    [answer] = refusals("campus", policy, "kube-system", balanced)
+    assert "loadBalancerClass" in answer
     assert refusals("campus", policy, "kube-system", _pod(type="NodePort")) == []
     classed = _pod(type="LoadBalancer", loadBalancerClass="metallb.io/metallb")
     assert refusals("campus", policy, "kube-system", classed) == []

@@ -45,7 +45,7 @@ def pods_of(made: dict[str, Any]) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("case", NAMES)
 def test_every_rule_of_the_cluster_takes_every_template(case: str) -> None:
     policies = [one["metadata"]["name"] for one in of_kind(case, "ValidatingAdmissionPolicy")]
-    said: list[str] = []
+    output: list[str] = []
     for _, made in templates_of(case):
         account, kind = made["metadata"]["namespace"], made["kind"]
         if kind in {"JobSet", "MPIJob", "TrainJob", "Job"}:
@@ -57,13 +57,13 @@ def test_every_rule_of_the_cluster_takes_every_template(case: str) -> None:
                     "gcluster-whole-jobs",
                 }
             for policy in wholes.intersection(policies):
-                said += refusals(case, policy, account, made, kind=kind)
+                output += refusals(case, policy, account, made, kind=kind)
         of_pods = {name for name in policies if name.endswith("-pods")}
         of_pods |= {"gcluster-qos", "gcluster-partitions"}.intersection(policies)
         for pod in pods_of(made):
             for policy in of_pods:
-                said += refusals(case, policy, account, pod, kind="Pod")
-    assert said == []
+                output += refusals(case, policy, account, pod, kind="Pod")
+    assert output == []
 
 
 @pytest.mark.parametrize("case", NAMES)

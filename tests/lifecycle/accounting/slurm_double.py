@@ -66,14 +66,14 @@ def windows(kept: Path, arguments: list[str]) -> None:
     if "show" in arguments:
         sys.stdout.write("\n".join(lines) or "No reservations in the system\n")
         return
-    said = dict(word.split("=", 1) for word in arguments if "=" in word)
-    lines = [line for line in lines if f"ReservationName={said['ReservationName']} " not in line]
+    answer = dict(word.split("=", 1) for word in arguments if "=" in word)
+    lines = [line for line in lines if f"ReservationName={answer['ReservationName']} " not in line]
     if "create" in arguments:
-        day, clock = said["StartTime"].split("T")
+        day, clock = answer["StartTime"].split("T")
         hours, minutes, seconds = clock.split(":")
-        end = int(hours) * 60 + int(minutes) + int(said["Duration"])
-        said["EndTime"] = f"{day}T{end // 60:02}:{end % 60:02}:{seconds}"
-        lines.append(" ".join(f"{key}={value}" for key, value in said.items()))
+        end = int(hours) * 60 + int(minutes) + int(answer["Duration"])
+        answer["EndTime"] = f"{day}T{end // 60:02}:{end % 60:02}:{seconds}"
+        lines.append(" ".join(f"{key}={value}" for key, value in answer.items()))
     kept.write_text("\n".join(lines))
 
 

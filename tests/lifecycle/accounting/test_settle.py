@@ -209,9 +209,9 @@ def test_the_second_controller_is_queried_while_the_first_is_off(head: Controlle
     )
     cluster, watched = cluster_of(_TWO, head.folder), Watched(head.folder / "bin")
 
-    said = settle(cluster, after, watched, silent, clock=lambda: NOW, sleep=lambda _: None)
+    answer = settle(cluster, after, watched, silent, clock=lambda: NOW, sleep=lambda _: None)
 
-    assert (said, requested) == ((), {"head2"})
+    assert (answer, requested) == ((), {"head2"})
 
 
 def test_a_controller_that_does_not_answer_is_waited_for_by_the_clock(head: Controller) -> None:
@@ -225,11 +225,11 @@ def test_a_controller_that_does_not_answer_is_waited_for_by_the_clock(head: Cont
             return super().run_many(hosts, command, timeout_s=timeout_s)
 
     cluster, slow = cluster_of(_TWO, head.folder), Slow(head.folder)
-    (said,) = settle(
+    (answer,) = settle(
         cluster, seen(), slow, silent, clock=lambda: NOW + 60 * requested[0], sleep=lambda _: None
     )
 
-    assert (said.code, requested) == ("GC925", [1])
+    assert (answer.code, requested) == ("GC925", [1])
 
 
 def test_what_the_spec_has_no_more_goes(head: Controller) -> None:
@@ -247,8 +247,8 @@ def test_what_the_spec_has_no_more_goes(head: Controller) -> None:
 def test_a_user_with_a_job_stays_until_it_has_ended(head: Controller) -> None:
     head.settle(_TWO)
     head.jobs("alan|nlp|low")
-    (waits, *_) = said = head.settle(_ONE)
-    assert {one.code for one in said} == {"GC926"}
+    (waits, *_) = answer = head.settle(_ONE)
+    assert {one.code for one in answer} == {"GC926"}
     assert waits.summary == "keep user alan of account nlp until a later run: 1 job"
     planned = head.plan(_ONE)
     assert planned is not None
@@ -265,8 +265,8 @@ def test_after_being_killed_at_any_change_it_continues(tmp_path: Path) -> None:
     for number in (0, len(whole.changes) // 2, len(whole.changes) - 1):
         head = Controller(tmp_path / f"killed-{number}")
         (head.folder / "killed").write_text(str(number))
-        (said,) = head.settle(_TWO)
-        assert (said.code, whole.changes[number] in said.summary) == ("GC925", True)
+        (answer,) = head.settle(_TWO)
+        assert (answer.code, whole.changes[number] in answer.summary) == ("GC925", True)
         (head.folder / "killed").unlink()
         assert head.settle(_TWO) == ()
         assert head.plan(_TWO) == AccountingPlan()
@@ -274,9 +274,9 @@ def test_after_being_killed_at_any_change_it_continues(tmp_path: Path) -> None:
 
 def test_a_database_that_does_not_answer_is_reported_with_its_message(head: Controller) -> None:
     (head.folder / "fails").write_text("sacctmgr")
-    (said,) = head.settle(_TWO)
-    assert said.code == "GC925"
-    assert "slurm_persist_conn_open: Connection refused" in said.summary
+    (answer,) = head.settle(_TWO)
+    assert answer.code == "GC925"
+    assert "slurm_persist_conn_open: Connection refused" in answer.summary
     planned = head.plan(_TWO)
     assert planned is not None
     assert "Connection refused" in planned.problem

@@ -70,14 +70,14 @@ def pod(*images: str) -> bytes:
     return json.dumps(made | {"spec": {"initContainers": run[1:], "containers": run[:1]}}).encode()
 
 
-def addon(publisher: Publisher, **said: object) -> Addon:
+def addon(publisher: Publisher, **answer: object) -> Addon:
     """Return an add-on of the publisher's; what nothing is said of is a chart of a repository."""
     known: dict[str, object] = {
         "name": "queue", "description": "queues", "kind": "helm", "chart": "queue",
         "repository": f"https://{publisher.host}/charts", "version": "1.2.3",
         "namespace": "queue", "source": "here", "date": "2026-11",
     }  # fmt: skip
-    return msgspec.convert(known | said, Addon)
+    return msgspec.convert(known | answer, Addon)
 
 
 @pytest.mark.usefixtures("renders")
@@ -187,7 +187,7 @@ def test_charts_are_refused_where_nothing_renders_them(
     of(addon(publisher, kind="manifests")).refuse_unrendered()
     with pytest.raises(LifecycleError) as error:
         of(addon(publisher)).refuse_unrendered()
-    assert [said.code for said in error.value.diagnostics] == ["GC1061"]
+    assert [diagnostic.code for diagnostic in error.value.diagnostics] == ["GC1061"]
 
 
 def test_a_bundle_lacks_charts_and_images_that_are_not_in_it(publisher: Publisher) -> None:
@@ -203,7 +203,7 @@ def test_a_bundle_lacks_charts_and_images_that_are_not_in_it(publisher: Publishe
     )
     assert "make it" in chart.hint
     assert "make it" in image.hint
-    assert [said.code for said in addons_missing(empty, requested, None, "")] == ["GC937"]
+    assert [answer.code for answer in addons_missing(empty, requested, None, "")] == ["GC937"]
 
 
 @pytest.mark.parametrize(

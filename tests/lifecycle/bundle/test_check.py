@@ -63,9 +63,9 @@ def test_a_file_that_is_not_the_signed_one_is_named(
 ) -> None:
     make_bundle()
     damage(tmp_path / "bundle" / file)
-    said = refused(tmp_path / "bundle", "GC938")
-    assert f"{file}: " in said
-    assert answer in said
+    result = refused(tmp_path / "bundle", "GC938")
+    assert f"{file}: " in result
+    assert answer in result
 
 
 def test_every_damaged_file_is_named_at_once(make_bundle: Make, tmp_path: Path) -> None:
@@ -96,9 +96,9 @@ def test_a_bundle_of_a_key_that_is_not_the_trusted_one_is_refused(
     make_bundle: Make, tmp_path: Path, key: BundleKey, other_key: BundleKey
 ) -> None:
     make_bundle()
-    said = refused(tmp_path / "bundle", "GC956", other_key.fingerprint)
-    assert key.fingerprint in said
-    assert other_key.fingerprint in said
+    answer = refused(tmp_path / "bundle", "GC956", other_key.fingerprint)
+    assert key.fingerprint in answer
+    assert other_key.fingerprint in answer
     assert check_bundle(tmp_path / "bundle", key.fingerprint.lower())
 
 

@@ -74,7 +74,7 @@ def test_an_archive_is_read_as_it_was_downloaded(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (gzip.compress(TRACE.encode(), mtime=0)[:40], "the archive ends too early"),
         (b"\x1f\x8bno archive", "can't be read"),
@@ -85,13 +85,13 @@ def test_an_archive_is_read_as_it_was_downloaded(tmp_path: Path) -> None:
     ids=["half-an-archive", "no-archive", "nul", "endless-line", "no-utf8"],
 )
 def test_what_is_no_trace_at_all_is_reported_none(
-    tmp_path: Path, content: bytes, said: str
+    tmp_path: Path, content: bytes, message: str
 ) -> None:
     path = tmp_path / "trace.swf"
     path.write_bytes(content)
     with pytest.raises(LifecycleError) as refused:
         read_swf(path)
-    assert said in _messages(refused.value)
+    assert message in _messages(refused.value)
 
 
 def test_a_trace_that_is_not_there_is_a_finding(tmp_path: Path) -> None:

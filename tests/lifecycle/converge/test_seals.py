@@ -32,10 +32,10 @@ def _run(command: str) -> dict[tuple[str, str], str]:
 
 @pytest.mark.parametrize("role", ROLES)
 def test_every_role_reports_what_it_leaves_in_phases_that_it_has(role: str) -> None:
-    said = phase_traces(role)
-    assert set(said) <= set(PHASES)
-    assert all((role_path(role) / "tasks" / f"{phase}.yml").exists() for phase in said)
-    assert said
+    answer = phase_traces(role)
+    assert set(answer) <= set(PHASES)
+    assert all((role_path(role) / "tasks" / f"{phase}.yml").exists() for phase in answer)
+    assert answer
 
 
 PLACES = re.compile(

@@ -23,8 +23,8 @@ def test_a_node_without_stamps_has_none() -> None:
 
 
 def test_stamps_are_read_with_their_digests() -> None:
-    said = answer("slurm.join 200", "base.install 50", f"slurm.join:{A}", f"base.install:{B}")
-    assert stamps.parse(said) == {"slurm.join": A, "base.install": B}
+    result = answer("slurm.join 200", "base.install 50", f"slurm.join:{A}", f"base.install:{B}")
+    assert stamps.parse(result) == {"slurm.join": A, "base.install": B}
 
 
 @pytest.mark.parametrize(
@@ -36,8 +36,8 @@ def test_a_damaged_stamp_is_none(line: str) -> None:
 
 @pytest.mark.parametrize("lost", range(1, 40))
 def test_an_answer_that_was_cut_short_is_no_answer(lost: int) -> None:
-    said = answer("base.install 50", f"base.install:{B}")
-    assert isinstance(stamps.parse(said[: -lost - 1]), Unreachable)
+    result = answer("base.install 50", f"base.install:{B}")
+    assert isinstance(stamps.parse(result[: -lost - 1]), Unreachable)
 
 
 def test_what_was_written_is_what_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,8 +47,8 @@ def test_what_was_written_is_what_is_read(tmp_path: Path, monkeypatch: pytest.Mo
     for step, digest in (("base.install", A), ("base.verify", B), ("base.install", B)):
         subprocess.run(["sh", "-c", stamps.write_command(step, digest)], check=True)
     read = stamps.READ.replace(old, there)
-    said = subprocess.run(["sh", "-c", read], check=True, capture_output=True, text=True).stdout
-    assert stamps.parse(said) == {"base.install": B, "base.verify": B}
+    output = subprocess.run(["sh", "-c", read], check=True, capture_output=True, text=True).stdout
+    assert stamps.parse(output) == {"base.install": B, "base.verify": B}
     assert {path.name for path in Path(there).iterdir()} == {"base.install", "base.verify"}
 
 
@@ -64,5 +64,5 @@ def test_a_role_that_ends_leaves_only_what_it_installed(
 
 
 def test_a_stamp_of_verify_from_before_the_nodes_start_is_worn() -> None:
-    said = answer("base.verify 50", f"base.verify:{A}", "base.install 50", f"base.install:{A}")
-    assert stamps.parse(said) == {"base.verify": stamps.WORN, "base.install": A}
+    result = answer("base.verify 50", f"base.verify:{A}", "base.install 50", f"base.install:{A}")
+    assert stamps.parse(result) == {"base.verify": stamps.WORN, "base.install": A}

@@ -79,7 +79,7 @@ def test_only_the_events_that_explain_a_failure_are_kept(watch: Watch) -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "message",
     [
         "E: You don't have enough free space in /var/cache/apt/archives/.",
         "  - At least 214MB more space needed on the / filesystem.",
@@ -87,9 +87,9 @@ def test_only_the_events_that_explain_a_failure_are_kept(watch: Watch) -> None:
         "[Errno 28] No space left on device: '/var/lib/gcluster/stamps'",
     ],
 )
-def test_a_full_disk_is_called_one(watch: Watch, said: str) -> None:
+def test_a_full_disk_is_called_one(watch: Watch, message: str) -> None:
     """As apt (apt-private/private-download.cc), rpm (lib/rpmprob.c) and libc say it."""
-    failed(watch, msg="non-zero return code", stderr=f"Reading lists\n{said}")
+    failed(watch, msg="non-zero return code", stderr=f"Reading lists\n{message}")
     result = ConvergeResult(done={}, failures=tuple(watch.failures.values()), waiting=())
     (finding,) = findings(result, "gcluster up demo.yaml")
     assert finding.summary.endswith("non-zero return code; its disk is full")

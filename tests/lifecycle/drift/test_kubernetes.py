@@ -62,11 +62,11 @@ def printed(
     writers: Sequence[object] = (OURS, COUNTED),
 ) -> str:
     """Return an answer: both nodes ready and all applied, but for what a test says."""
-    said = {"gpu001": READY, "gpu002": READY} | dict(nodes or {})
+    answer = {"gpu001": READY, "gpu002": READY} | dict(nodes or {})
     taints = '[{"effect":"NoSchedule","key":"node.kubernetes.io/unreachable"}]'
-    marks = {name: json.dumps(WANTED.nodes[name]["labels"] | (labels or {})) for name in said}
+    marks = {name: json.dumps(WANTED.nodes[name]["labels"] | (labels or {})) for name in answer}
     rows = [
-        "\x1f".join((name, *row, "", marks[name], "", "", taints)) for name, row in said.items()
+        "\x1f".join((name, *row, "", marks[name], "", "", taints)) for name, row in answer.items()
     ]
     objects = [
         "\x1f".join((made["apiVersion"], key.kind, key.namespace, key.name, json.dumps(written)))

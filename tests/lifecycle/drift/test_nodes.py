@@ -235,17 +235,17 @@ node|gpu001|idle|Unknown|Unknown|none
 
 
 def test_an_answer_is_read_whole() -> None:
-    said = read_report(ANSWER)
-    assert isinstance(said, NodeReport)
-    assert said.stamps == {"munge.configure": A}
+    answer = read_report(ANSWER)
+    assert isinstance(answer, NodeReport)
+    assert answer.stamps == {"munge.configure": A}
     assert (
-        said.seals["munge.configure"].items["sysctl", "net.ipv4.tcp_rmem"] == "4096 87380 6291456"
+        answer.seals["munge.configure"].items["sysctl", "net.ipv4.tcp_rmem"] == "4096 87380 6291456"
     )
-    assert said.now["mode", KEY] == "400,munge,munge"
-    assert said.touched == {KEY: 250}
-    assert said.packages[0].who == "ada"
-    assert said.commands == ((1763790000, "ada", "/usr/bin/vi x"),)
-    assert said.scheduler == "node|gpu001|idle|Unknown|Unknown|none\n"
+    assert answer.now["mode", KEY] == "400,munge,munge"
+    assert answer.touched == {KEY: 250}
+    assert answer.packages[0].who == "ada"
+    assert answer.commands == ((1763790000, "ada", "/usr/bin/vi x"),)
+    assert answer.scheduler == "node|gpu001|idle|Unknown|Unknown|none\n"
 
 
 @given(st.integers(0, len(ANSWER) - 1))

@@ -45,22 +45,22 @@ def test_nodes_that_take_jobs_and_partitions_that_are_up_have_not_drifted() -> N
 def test_a_node_out_of_service_is_reported_with_who_and_when(
     row: str, who: str, fixable: bool, hint: str
 ) -> None:
-    said = SOUND.replace("gpu001|idle|Unknown|Unknown|none", f"gpu001|{row}")
-    (drift,) = SlurmDrift("demo").judge({"head": said}, NODES).drifts
+    answer = SOUND.replace("gpu001|idle|Unknown|Unknown|none", f"gpu001|{row}")
+    (drift,) = SlurmDrift("demo").judge({"head": answer}, NODES).drifts
     assert (drift.who, drift.when, drift.fixable) == (who, "2025-11-22T10:00:00Z", fixable)
     assert drift.hint == hint
     assert drift.steps == (("slurm.join",) if fixable else ())
 
 
 def test_a_node_that_the_scheduler_lost_is_reported() -> None:
-    said = SOUND.replace("node|gpu002|allocated|Unknown|Unknown|none\n", "")
-    (drift,) = SlurmDrift("demo").judge({"head": said}, NODES).drifts
+    answer = SOUND.replace("node|gpu002|allocated|Unknown|Unknown|none\n", "")
+    (drift,) = SlurmDrift("demo").judge({"head": answer}, NODES).drifts
     assert (drift.where, drift.now) == ("gpu002", "the scheduler does not know it")
 
 
 def test_a_partition_that_is_down_is_reported() -> None:
-    said = SOUND.replace("train|up", "train|down")
-    (drift,) = SlurmDrift("demo").judge({"head": said}, NODES).drifts
+    answer = SOUND.replace("train|up", "train|down")
+    (drift,) = SlurmDrift("demo").judge({"head": answer}, NODES).drifts
     assert (drift.kind, drift.name, drift.now) == ("partition", "train", "down")
 
 

@@ -40,9 +40,9 @@ def servers(own_places: Path) -> Path:
 def test_machines_that_exist_are_refused_and_the_way_to_a_playbook_is_named(servers: Path) -> None:
     with pytest.raises(LifecycleError) as refused:
         make_images(open_cluster(str(servers)), silent)
-    (said,) = refused.value.diagnostics
-    assert (refused.value.exit_code, said.code) == (Exit.REFUSED, "GC917")
-    assert "--out" in (said.hint or "")
+    (message,) = refused.value.diagnostics
+    assert (refused.value.exit_code, message.code) == (Exit.REFUSED, "GC917")
+    assert "--out" in (message.hint or "")
 
 
 def test_a_pools_playbook_installs_what_its_machines_need_and_starts_nothing(

@@ -77,13 +77,13 @@ def test_pools_of_two_architectures_or_versions_are_refused() -> None:
     both = RequiredKubernetes(
         versions=frozenset({"1.35", "1.36"}), architectures=frozenset({"amd64", "arm64"})
     )
-    assert [said.code for said in refusals(both)] == ["GC939", "GC939"]
+    assert [answer.code for answer in refusals(both)] == ["GC939", "GC939"]
     assert list(refusals(RELEASED)) == []
 
 
 def test_machines_of_which_nothing_has_the_version_are_refused() -> None:
-    (said,) = refusals(msgspec.structs.replace(RELEASED, versions=frozenset({""})))
-    assert "software.kubernetes" in said.hint
+    (answer,) = refusals(msgspec.structs.replace(RELEASED, versions=frozenset({""})))
+    assert "software.kubernetes" in answer.hint
 
 
 def test_a_bundle_without_kubernetes_or_for_other_nodes_is_named(compiled: list[str]) -> None:
@@ -92,8 +92,8 @@ def test_a_bundle_without_kubernetes_or_for_other_nodes_is_named(compiled: list[
     has = msgspec.structs.replace(NOBODY, kubernetes=OURS.planned().manifest)
     assert list(kubernetes_missing(has, OURS, "make")) == []
     other = msgspec.structs.replace(OURS, architectures=frozenset({"arm64"}))
-    (said,) = kubernetes_missing(has, other, "make")
-    assert said.code == "GC1051"
+    (answer,) = kubernetes_missing(has, other, "make")
+    assert answer.code == "GC1051"
     assert list(kubernetes_missing(NOBODY, None, "make")) == []
     assert compiled == []
 
@@ -119,7 +119,7 @@ def test_an_image_that_was_not_pinned_is_refused_before_anything_is_fetched(root
     assert spec is not None
     requested = kubernetes_of(spec, load_catalog())
     assert requested is not None
-    assert ["kube-vip" in said.summary for said in refusals(requested)] == [True]
+    assert ["kube-vip" in answer.summary for answer in refusals(requested)] == [True]
 
 
 def test_nodes_take_it_from_the_package_mirror_and_control_planes_from_their_disk() -> None:
@@ -176,7 +176,7 @@ def test_an_image_counts_as_there_when_the_bundle_holds_its_content(
         ),
     )
     found = kubernetes_findings(cluster, hosts_of(cluster.spec))
-    assert [said.code for said in found if said.is_error] == codes
+    assert [answer.code for answer in found if answer.is_error] == codes
 
 
 def test_an_image_is_found_by_its_tag_and_by_the_digest_that_was_pinned(

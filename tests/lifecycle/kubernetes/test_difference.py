@@ -25,11 +25,11 @@ def applied(compiled: DesiredObjects) -> Live:
     """Return a cluster that is as compiled."""
     nodes = {
         name: LiveNode(
-            labels={"kubernetes.io/os": "linux", **said["labels"]},
-            taints=tuple(said["taints"]),
+            labels={"kubernetes.io/os": "linux", **answer["labels"]},
+            taints=tuple(answer["taints"]),
             ready=True,
         )
-        for name, said in compiled.nodes.items()
+        for name, answer in compiled.nodes.items()
     }
     plane = LiveNode(labels={POOL: "head"}, taints=(), ready=True)
     return Live(

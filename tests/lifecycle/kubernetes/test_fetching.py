@@ -76,7 +76,7 @@ def test_a_token_is_not_shown_where_a_registry_sends_on(site: Site) -> None:
 
 
 @pytest.mark.parametrize(
-    ("challenge", "said"),
+    ("challenge", "message"),
     [
         ('Basic realm="Harbor"', "Unauthorized"),
         ('Bearer realm="Harbor"', "no https URL"),
@@ -87,10 +87,10 @@ def test_a_token_is_not_shown_where_a_registry_sends_on(site: Site) -> None:
     ],
 )
 def test_other_challenges_are_reported_and_not_followed(
-    site: Site, challenge: str, said: str
+    site: Site, challenge: str, message: str
 ) -> None:
     site.challenge = challenge
-    with pytest.raises(LifecycleError, match=said) as refused:
+    with pytest.raises(LifecycleError, match=message) as refused:
         fetched(f"{site.url}/blob")
     assert [one.code for one in refused.value.diagnostics] == ["GC939"]
     assert site.tokens == {"/blob": None}

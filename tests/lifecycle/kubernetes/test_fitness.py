@@ -23,7 +23,7 @@ def opened(tmp_path: Path, text: str = TEXT) -> Cluster:
 
 def errors(cluster: Cluster) -> list[tuple[str, str]]:
     found = kubernetes_findings(cluster, hosts_of(cluster.spec))
-    return [(said.code, said.summary) for said in found if said.is_error]
+    return [(answer.code, answer.summary) for answer in found if answer.is_error]
 
 
 def test_the_cluster_that_local_nodes_can_be_has_no_errors(tmp_path: Path) -> None:
@@ -63,9 +63,9 @@ def test_an_image_that_the_bundle_lacks_is_named(tmp_path: Path) -> None:
 
 def test_add_ons_that_local_nodes_go_without_are_a_note(tmp_path: Path) -> None:
     cluster = opened(tmp_path, TEXT.replace("  kueue: false\n", ""))
-    (said,) = kubernetes_findings(cluster, hosts_of(cluster.spec))
-    assert (said.code, said.severity) == ("GC1003", Severity.NOTE)
-    assert "kueue" in said.summary
+    (answer,) = kubernetes_findings(cluster, hosts_of(cluster.spec))
+    assert (answer.code, answer.severity) == ("GC1003", Severity.NOTE)
+    assert "kueue" in answer.summary
 
 
 def test_machines_with_unpinned_add_ons_are_refused_with_each_add_on(
@@ -73,5 +73,5 @@ def test_machines_with_unpinned_add_ons_are_refused_with_each_add_on(
 ) -> None:
     cluster = open_cluster(str(root / "examples" / "kubernetes-h200.yaml"))
     nobody = ClusterInventory(cluster=cluster.name, hosts=())
-    codes = {said.code for said in kubernetes_findings(cluster, nobody) if said.is_error}
+    codes = {answer.code for answer in kubernetes_findings(cluster, nobody) if answer.is_error}
     assert codes == {"GC619"}

@@ -43,7 +43,7 @@ def test_they_follow_where_a_control_plane_was_upgraded(
     (tmp_path / "upgraded-to").write_text("1.35.4\n")
     assert followers.bring_followers(observed("head", "gpu001"), session, answer.append) == ()
     assert (tmp_path / "asked").read_text() == "--addons\n"
-    assert [said.detail for said in answer if isinstance(said, StageProgress)] == [SAID]
+    assert [result.detail for result in answer if isinstance(result, StageProgress)] == [SAID]
 
 
 @pytest.mark.parametrize("joined", [("head", "gpu001"), ()], ids=["never-upgraded", "never-made"])
@@ -63,6 +63,6 @@ def test_what_they_could_not_is_an_error_with_its_words(
 ) -> None:
     (tmp_path / "upgraded-to").write_text("1.35.4\n")
     session.has("upgrade", "echo kubeadm failed >&2; exit 1")
-    (said,) = followers.bring_followers(observed("head"), session, lambda _: None)
-    assert (said.code, said.is_error) == ("GC1006", True)
-    assert said.summary.endswith("head: kubeadm failed")
+    (answer,) = followers.bring_followers(observed("head"), session, lambda _: None)
+    assert (answer.code, answer.is_error) == ("GC1006", True)
+    assert answer.summary.endswith("head: kubeadm failed")

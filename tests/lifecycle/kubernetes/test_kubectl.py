@@ -43,8 +43,8 @@ def api(tmp_path: Path, script: str, control_planes: Sequence[Host] = (HEAD,)) -
 
 def test_arguments_arrive_as_given_and_the_manifest_on_stdin(tmp_path: Path) -> None:
     kubectl = api(tmp_path, 'printf "[%s]" "$@"; cat')
-    said = kubectl.text("apply", "--filename=-", "a b; rm", stdin="kind: Job\n")
-    assert said == (
+    answer = kubectl.text("apply", "--filename=-", "a b; rm", stdin="kind: Job\n")
+    assert answer == (
         "[--kubeconfig=/etc/kubernetes/admin.conf][apply][--filename=-][a b; rm]kind: Job\n"
     )
 

@@ -55,8 +55,8 @@ class Etcd(SshSession):
             return SshResult(returncode=1, stdout="", stderr=f'{{"level":"warn"}}\n{words_of_it}\n')
         (name,) = [name for name, identity in IDS.items() if identity == words[3]]
         self.members.remove(name)
-        said = f"Member {IDS[name]} removed from cluster f2cb1557076fcb4d\n"
-        return SshResult(returncode=0, stdout=said, stderr="")
+        answer = f"Member {IDS[name]} removed from cluster f2cb1557076fcb4d\n"
+        return SshResult(returncode=0, stdout=answer, stderr="")
 
 
 def _planes(names: Collection[str]) -> ClusterInventory:
@@ -132,8 +132,8 @@ def test_no_machine_goes_that_etcd_keeps(tmp_path: Path) -> None:
     etcd.refusals = ["Error: etcdserver: unhealthy cluster"] * 99
     with pytest.raises(LifecycleError) as error:
         leave(etcd, observed("cp1", "cp2", gone=["cp3"]))
-    (said,) = error.value.diagnostics
-    assert (said.code, said.summary) == (
+    (message,) = error.value.diagnostics
+    assert (message.code, message.summary) == (
         "GC1006", "etcd on cp1 keeps cp3 as members: Error: etcdserver: unhealthy cluster"
     )  # fmt: skip
 

@@ -39,8 +39,8 @@ def register(api: Any, name: str, gpus: str, **conditions: str) -> None:
         "spec": {"taints": [{"key": TAINT, "effect": "NoSchedule"}]},
     }
     assert api.apply([node]).returncode == 0
-    said = [{"type": t, "status": s, "message": "link 3"} for t, s in conditions.items()]
-    status = {"allocatable": {"cpu": "8", "nvidia.com/gpu": gpus}, "conditions": said}
+    message = [{"type": t, "status": s, "message": "link 3"} for t, s in conditions.items()]
+    status = {"allocatable": {"cpu": "8", "nvidia.com/gpu": gpus}, "conditions": message}
     patch = json.dumps({"status": status})
     api.kubectl("patch", "node", name, "--subresource=status", "--type=merge", f"--patch={patch}")
 

@@ -83,7 +83,7 @@ def test_a_node_that_waits_for_its_device_plugin_reports_for_which() -> None:
 
 
 @pytest.mark.parametrize(
-    ("conditions", "said"),
+    ("conditions", "message"),
     [
         ([("AcceleratedHardwareReady", "False", "XID 79 on GPU 3")], "XID 79 on GPU 3"),
         ([("KernelDeadlock", "True", "task hung")], "KernelDeadlock: task hung"),
@@ -93,14 +93,14 @@ def test_a_node_that_waits_for_its_device_plugin_reports_for_which() -> None:
     ],
 )
 def test_what_a_clouds_problem_detector_has_makes_a_node_unfit(
-    conditions: list[tuple[str, str, str]], said: str
+    conditions: list[tuple[str, str, str]], message: str
 ) -> None:
     text = "".join("\t".join(one) + "\x1c" for one in conditions)
     node = seen({**READY, "conditions": text})["gpu001"]
-    assert (node.out, bool(node.unfit)) == (False, bool(said))
-    assert said in node.unfit
+    assert (node.out, bool(node.unfit)) == (False, bool(message))
+    assert message in node.unfit
     view = kubernetes_report(ApiDouble({"nodes": [{**READY, "conditions": text}]})).view
-    assert view.is_fit("gpu001") is not bool(said)
+    assert view.is_fit("gpu001") is not bool(message)
 
 
 def test_a_job_that_runs_in_part_reports_what_the_rest_waits_for() -> None:
@@ -114,10 +114,10 @@ def test_a_job_that_runs_in_part_reports_what_the_rest_waits_for() -> None:
     }
     pod = look.PodSeen(namespace="nlp", name="x", phase="Running", owner="Job", owner_name="train")
     held = {("nlp", "train"): 'pods "y" is forbidden: exceeded quota: gpus'}
-    (said,) = jobs_of([job], [pod], held)
-    assert said.runs
-    assert said.why == "only 1 of 3 pods run: exceeded quota: gpus"
-    assert report.queue_of([said], now=datetime.now(UTC)).reasons[0].reason == said.why
+    (answer,) = jobs_of([job], [pod], held)
+    assert answer.runs
+    assert answer.why == "only 1 of 3 pods run: exceeded quota: gpus"
+    assert report.queue_of([answer], now=datetime.now(UTC)).reasons[0].reason == answer.why
     (whole,) = jobs_of([job | {"succeeded": "5"}], [pod], held)
     assert whole.why == ""
 

@@ -67,8 +67,8 @@ class ProviderDouble:
         """Sign a token of an hour; another key is another provider's."""
         now = int(time.time())
         basic = {"iss": self.url, "aud": "kubernetes", "iat": now, "exp": now + 3600}
-        said = basic | {"hd": "example.edu"} | claims
-        return jwt.encode(said, key or self.key, algorithm="RS256", headers={"kid": "one"})
+        answer = basic | {"hd": "example.edu"} | claims
+        return jwt.encode(answer, key or self.key, algorithm="RS256", headers={"kid": "one"})
 
     def close(self) -> None:
         """Stop answering."""
@@ -181,7 +181,7 @@ class World:
     def write(self, version: str, **claims: str) -> None:
         """Write the file that role kubernetes writes on control planes of that version."""
         role = ROOT / "roles/kubernetes"
-        said = {
+        answer = {
             "kubernetes_role": "controller",
             "kubernetes_cluster": "trial",
             "kubernetes_endpoint": "head:6443",
@@ -193,7 +193,7 @@ class World:
                 "kernel": "6.8.0", "kubeadm": version, "address": "10.0.0.1",
             },
         }  # fmt: skip
-        variables = role_variables(role, said, FACTS["debian-13"])
+        variables = role_variables(role, answer, FACTS["debian-13"])
         writing = [task for task in loaded(role / "tasks/configure.yml") if WRITES in task]
         tasks = filled_tasks(writing, variables, role)
         [text] = [found for task in tasks if (found := written_files(task).get(_CONFIG))]
@@ -247,9 +247,9 @@ ALL = ("*", "*", "--all-namespaces")
 def test_a_member_by_name_and_one_by_group_have_the_account_s_rights(world: World) -> None:
     ada = world.provider.token(preferred_username="ada")
     group = world.provider.token(preferred_username="zoe", groups=["/physics"])
-    said = json.loads(world.kubectl(group, "auth", "whoami", "--output=json").stdout)
-    assert said["status"]["userInfo"]["username"] == "oidc:zoe"
-    assert "oidc:/physics" in said["status"]["userInfo"]["groups"]
+    output = json.loads(world.kubectl(group, "auth", "whoami", "--output=json").stdout)
+    assert output["status"]["userInfo"]["username"] == "oidc:zoe"
+    assert "oidc:/physics" in output["status"]["userInfo"]["groups"]
     for token in (ada, group):
         assert world.may(token, *JOBS)
         assert not world.may(token, "create", "jobs.batch", "--namespace=kube-system")

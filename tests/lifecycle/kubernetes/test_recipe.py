@@ -146,5 +146,5 @@ def test_a_folder_without_a_recipe_is_reported(
     monkeypatch.setenv(VARIABLE, str(tmp_path))
     with pytest.raises(LifecycleError) as error:
         recipe()
-    (said,) = error.value.diagnostics
-    assert (said.code, VARIABLE in said.hint) == ("GC1000", True)
+    (message,) = error.value.diagnostics
+    assert (message.code, VARIABLE in message.hint) == ("GC1000", True)

@@ -35,7 +35,7 @@ def test_programs_and_images_are_in_the_bundle_with_their_sums(
 
 
 @pytest.mark.parametrize(
-    ("part", "said"),
+    ("part", "message"),
     [
         ("/v1.35.4/bin/linux/amd64/kubelet", "kubelet"),
         ("/v2/etcd/blobs/", "doesn't match its digest"),
@@ -43,7 +43,7 @@ def test_programs_and_images_are_in_the_bundle_with_their_sums(
     ],
 )
 def test_what_is_not_what_its_sum_has_ends_it_and_leaves_nothing(
-    servers: tuple[Servers, Release], tmp_path: Path, part: str, said: str
+    servers: tuple[Servers, Release], tmp_path: Path, part: str, message: str
 ) -> None:
     content, of = servers
     # Of an index and the manifest that it names, the manifest: the index is requested by its tag.
@@ -51,7 +51,7 @@ def test_what_is_not_what_its_sum_has_ends_it_and_leaves_nothing(
     content[path] = (content[path][0] + b" and more", content[path][1])
     with pytest.raises(LifecycleError) as raised:
         fetch_release(VERSION, "amd64", tmp_path / "out", silent, of)
-    assert any(said in d.summary for d in raised.value.diagnostics)
+    assert any(message in d.summary for d in raised.value.diagnostics)
     assert list(tmp_path.iterdir()) == []
 
 

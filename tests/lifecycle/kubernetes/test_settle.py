@@ -140,9 +140,9 @@ def test_a_namespace_with_work_in_it_is_kept_and_reported(cluster: Cluster, api:
     old = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "biology"}}
     api.has(objects=[old], nodes=["head"])
     (api.folder / "work").write_text("pod/one\npod/two\njob.batch/three\n")
-    (said,) = settle_objects(cluster, observed(cluster), api.session, silent)
-    assert (said.code, said.is_error) == ("GC1007", False)
-    assert "biology is kept: 2 pod, 1 job.batch" in said.summary
+    (answer,) = settle_objects(cluster, observed(cluster), api.session, silent)
+    assert (answer.code, answer.is_error) == ("GC1007", False)
+    assert "biology is kept: 2 pod, 1 job.batch" in answer.summary
     assert api.kubectl_calls("delete") == []
 
 
@@ -157,24 +157,24 @@ def test_a_namespace_with_an_object_that_its_chart_keeps_is_kept_and_reported(
     assert plan.held_back == (
         "namespace biology stays: ResourceQuota/night (its chart keeps it) in it",
     )
-    (said,) = settle_objects(cluster, observed(cluster), api.session, silent)
-    assert (said.code, said.is_error) == ("GC1007", False)
-    assert "biology is kept: 1 ResourceQuota (its chart keeps it) in it" in said.summary
+    (answer,) = settle_objects(cluster, observed(cluster), api.session, silent)
+    assert (answer.code, answer.is_error) == ("GC1007", False)
+    assert "biology is kept: 1 ResourceQuota (its chart keeps it) in it" in answer.summary
     assert api.kubectl_calls("delete") == []
 
 
 def test_what_the_server_refuses_is_reported_with_its_message(cluster: Cluster, api: Api) -> None:
     (api.folder / "refusal").write_text("Error from server: quota is not a number\n")
-    (said,) = settle_objects(cluster, observed(cluster), api.session, silent)
-    assert (said.code, said.is_error) == ("GC1006", True)
-    assert "quota is not a number" in said.summary
+    (answer,) = settle_objects(cluster, observed(cluster), api.session, silent)
+    assert (answer.code, answer.is_error) == ("GC1006", True)
+    assert "quota is not a number" in answer.summary
     assert api.kubectl_calls("delete") == []
 
 
 def test_pods_of_ours_that_are_late_are_a_warning(cluster: Cluster, api: Api) -> None:
     (api.folder / "late").write_text("error: timed out waiting for the condition\n")
-    (said,) = settle_objects(cluster, observed(cluster), api.session, silent)
-    assert (said.code, said.is_error) == ("GC1006", False)
+    (answer,) = settle_objects(cluster, observed(cluster), api.session, silent)
+    assert (answer.code, answer.is_error) == ("GC1006", False)
 
 
 def test_an_api_server_that_stays_silent_is_waited_for_and_then_named(
@@ -192,7 +192,7 @@ def test_an_api_server_that_stays_silent_is_waited_for_and_then_named(
     found = settle_objects(
         cluster, observed(cluster), api.session, silent, clock=lambda: now[0], sleep=sleep
     )
-    assert [said.code for said in found] == ["GC1005"]
+    assert [answer.code for answer in found] == ["GC1005"]
     assert "head: The connection" in found[0].summary
     assert slept
 
@@ -246,8 +246,8 @@ def test_pods_that_stay_on_a_leaving_node_are_a_warning(cluster: Cluster, api: A
     )
     gone = ResourceChange(effect="delete", resource=Resource(kind="node", name="gpu001"))
     site = SitePlan(site="here", provider="local", changes=(gone,))
-    (said,) = drain(msgspec.structs.replace(observed(cluster), sites=(site,)), api.session)
-    assert (said.code, said.is_error) == ("GC1008", False)
+    (answer,) = drain(msgspec.structs.replace(observed(cluster), sites=(site,)), api.session)
+    assert (answer.code, answer.is_error) == ("GC1008", False)
 
 
 def test_a_cluster_of_nodes_that_run_nothing_is_left_alone(tmp_path: Path, api: Api) -> None:

@@ -81,10 +81,10 @@ def test_a_damaged_bundle_is_refused_by_the_name_of_its_file(
     with pytest.raises(LifecycleError) as refused:
         ready_kubernetes(silent)
     assert refused.value.exit_code is Exit.REFUSED
-    (said,) = refused.value.diagnostics
-    assert said.code == "GC1000"
-    assert str(folder / IMAGES) in said.summary
-    assert "make bundle-kubernetes" in said.hint
+    (message,) = refused.value.diagnostics
+    assert message.code == "GC1000"
+    assert str(folder / IMAGES) in message.summary
+    assert "make bundle-kubernetes" in message.hint
 
 
 def test_what_was_applied_is_known_when_the_cache_was_emptied(

@@ -122,7 +122,7 @@ def test_a_plan_before_it_is_made_adds_every_object(eks: Eks) -> None:
     plan = make_plan(eks.open())
     assert plan.objects is not None
     assert any("add Namespace" in line for line in plan.objects.changes)
-    assert not [said for said in plan.diagnostics if said.is_error]
+    assert not [diagnostic for diagnostic in plan.diagnostics if diagnostic.is_error]
 
 
 def test_up_applies_labels_and_proves_it(eks: Eks) -> None:
@@ -214,9 +214,9 @@ def test_a_node_that_is_not_ready_is_named_with_its_pool(
     eks.text = SPEC.replace("biology: {}", "chemistry: {}")
     done = eks.up()
     assert done.exit_code is Exit.FAILED
-    [said] = [one for one in done.diagnostics if one.code == "GC1042"]
-    assert "pool cpu: 1 of 2 nodes are ready" in said.summary
-    assert "cni plugin not initialized" in said.summary
+    [message] = [one for one in done.diagnostics if one.code == "GC1042"]
+    assert "pool cpu: 1 of 2 nodes are ready" in message.summary
+    assert "cni plugin not initialized" in message.summary
     eks.nodes.ready(NODES[1])
     assert eks.up().exit_code is Exit.OK
     eks.text = SPEC
@@ -278,9 +278,9 @@ def test_down_waits_until_the_cloud_let_go(eks: Eks, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(release, "_WITHIN_S", 3)
     with pytest.raises(LifecycleError) as refused:
         eks.down()
-    [said] = refused.value.diagnostics
-    assert said.code == "GC1045"
-    assert "Service default/door" in said.summary
+    [message] = refused.value.diagnostics
+    assert message.code == "GC1045"
+    assert "Service default/door" in message.summary
     assert eks.stack.ended == []
     eks.nodes.holds = False
     monkeypatch.setattr(release, "_WITHIN_S", 60)

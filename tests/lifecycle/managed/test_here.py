@@ -45,8 +45,8 @@ def test_without_kubectl_it_reports_it(folder: Path) -> None:
 
 
 def test_a_login_that_fails_is_silence_with_its_words(folder: Path) -> None:
-    said = "Unable to connect to the server: getting credentials: exec: executable aws not found"
-    write_kubectl(folder, f"echo '{said}' >&2; exit 1")
+    answer = "Unable to connect to the server: getting credentials: exec: executable aws not found"
+    write_kubectl(folder, f"echo '{answer}' >&2; exit 1")
     with pytest.raises(ApiSilent, match="executable aws not found"):
         local_kubectl(folder).text("get", "nodes")
 
@@ -78,9 +78,9 @@ def test_down_goes_no_further_where_the_api_is_silent(folder: Path) -> None:
     for act in (cloud_objects, lambda kubectl: give_back(kubectl, silent)):
         with pytest.raises(LifecycleError) as refused:
             act(local_kubectl(folder))
-        [said] = refused.value.diagnostics
-        assert said.code == "GC1044"
-        assert "--skip-kubernetes" in said.hint
+        [message] = refused.value.diagnostics
+        assert message.code == "GC1044"
+        assert "--skip-kubernetes" in message.hint
 
 
 def test_what_a_cloud_keeps_for_objects_is_shown_before_the_prompt(folder: Path) -> None:

@@ -66,10 +66,10 @@ def test_each_cloud_has_its_own_programs(managed: Managed, programs: tuple[str, 
 
 
 def test_a_missing_program_is_refused_with_how_it_is_had() -> None:
-    [said] = managed_findings(spec_of(), lambda name: None if name == "aws" else name)
-    assert (said.code, said.is_error) == ("GC1040", True)
-    assert said.summary == "eks is reached from this machine, which lacks aws"
-    assert said.hint == "aws: install the AWS CLI, version 2"
+    [answer] = managed_findings(spec_of(), lambda name: None if name == "aws" else name)
+    assert (answer.code, answer.is_error) == ("GC1040", True)
+    assert answer.summary == "eks is reached from this machine, which lacks aws"
+    assert answer.hint == "aws: install the AWS CLI, version 2"
 
 
 def test_own_control_planes_are_not_queried() -> None:
@@ -88,19 +88,19 @@ def test_doctor_lists_what_a_spec_needs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "endpoint"),
+    ("answer", "endpoint"),
     [
         ({"name": "a", "endpoint": "192.0.2.7", "authority": "Q0E="}, "https://192.0.2.7"),
         ({"name": "a", "endpoint": "https://x:443", "authority": "Q0E="}, "https://x:443"),
     ],
 )
 def test_a_stack_shows_a_control_plane_by_name_address_and_authority(
-    said: dict[str, str], endpoint: str
+    answer: dict[str, str], endpoint: str
 ) -> None:
-    found = read_output({"control-plane": said}, "eastus")
+    found = read_output({"control-plane": answer}, "eastus")
     assert found == ControlPlaneAt(name="a", endpoint=endpoint, authority="Q0E=", region="eastus")
 
 
-@pytest.mark.parametrize("said", [None, "", {}, {"name": "a", "endpoint": "", "authority": "Q"}])
-def test_a_stack_that_has_not_made_it_yet_has_none(said: object) -> None:
-    assert read_output({} if said is None else {"control-plane": said}, "") is None
+@pytest.mark.parametrize("answer", [None, "", {}, {"name": "a", "endpoint": "", "authority": "Q"}])
+def test_a_stack_that_has_not_made_it_yet_has_none(answer: object) -> None:
+    assert read_output({} if answer is None else {"control-plane": answer}, "") is None

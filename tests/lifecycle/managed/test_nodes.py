@@ -69,7 +69,7 @@ def test_no_role_runs_on_them_and_some_on_machines_of_ours() -> None:
 
 def waited(*looks: Seen, folder: Path) -> tuple[Diagnostic, ...]:
     """Wait on what the API says at each look, the last one again and again, five minutes apart."""
-    said: Iterator[Seen] = iter(looks)
+    answer: Iterator[Seen] = iter(looks)
     last = looks[-1]
     times = count(0.0, 300.0)
     return await_nodes(
@@ -78,7 +78,7 @@ def waited(*looks: Seen, folder: Path) -> tuple[Diagnostic, ...]:
         PLANNED,
         folder,
         silent,
-        ask=lambda: next(said, last),
+        ask=lambda: next(answer, last),
         clock=lambda: next(times),
         sleep=lambda _: None,
     )
@@ -93,18 +93,18 @@ def test_the_wait_ends_with_the_last_node(tmp_path: Path) -> None:
 
 def test_what_did_not_join_is_reported_with_its_pool_and_the_api_s_words(tmp_path: Path) -> None:
     late = node("ip-1", ready=False, why="cni plugin not initialized")
-    [said] = waited(Seen(exists=True, nodes=(late,)), folder=tmp_path)
-    assert (said.code, said.path) == ("GC1042", ("pools", "cpu"))
-    assert said.summary == (
+    [answer] = waited(Seen(exists=True, nodes=(late,)), folder=tmp_path)
+    assert (answer.code, answer.path) == ("GC1042", ("pools", "cpu"))
+    assert answer.summary == (
         "pool cpu: 0 of 2 nodes are ready after 15 minutes; 1 did not join; "
         "ip-1 not ready: cni plugin not initialized"
     )
 
 
 def test_an_api_that_stays_silent_is_reported_once(tmp_path: Path) -> None:
-    [said] = waited(Seen(exists=True, problem="this machine: i/o timeout"), folder=tmp_path)
-    assert said.code == "GC1043"
-    assert "this machine: i/o timeout" in said.summary
+    [answer] = waited(Seen(exists=True, problem="this machine: i/o timeout"), folder=tmp_path)
+    assert answer.code == "GC1043"
+    assert "this machine: i/o timeout" in answer.summary
 
 
 @pytest.mark.parametrize(
@@ -118,9 +118,9 @@ def test_repair_of_a_node_pool_s_node_reports_what_to_do_instead(
     spec = spec_of(EKS.replace("control_plane: eks", f"control_plane: {cloud}"), check=False)
     with pytest.raises(LifecycleError) as refused:
         is_of_stack(spec, words)
-    [said] = refused.value.diagnostics
-    assert said.code == "GC1046"
-    assert command in said.hint
+    [message] = refused.value.diagnostics
+    assert message.code == "GC1046"
+    assert command in message.hint
 
 
 def test_nodes_of_eks_are_repaired_apart_from_machines_of_ours() -> None:

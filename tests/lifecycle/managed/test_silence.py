@@ -72,8 +72,8 @@ def test_up_that_makes_a_deleted_one_again_is_let_through() -> None:
 def test_up_that_leaves_it_as_it_is_is_refused_and_reported_what_would_fix_it() -> None:
     with pytest.raises(LifecycleError) as refused:
         refuse(change("keep"), change("update", kind="Instance"), since=change("update"))
-    [said] = refused.value.diagnostics
-    assert said.code == "GC1043"
-    assert "admin_cidrs" in said.hint
+    [message] = refused.value.diagnostics
+    assert message.code == "GC1043"
+    assert "admin_cidrs" in message.hint
     with pytest.raises(LifecycleError):
         refuse(change("update"), site="another")

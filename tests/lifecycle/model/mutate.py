@@ -85,10 +85,10 @@ def main() -> int:
     """Print a line a mutation; exit non-zero when one could go unnoticed."""
     unnoticed = 0
     for what, mutation in MUTATIONS.items():
-        said = found_without(mutation)
-        unnoticed += not said
+        answer = found_without(mutation)
+        unnoticed += not answer
         run = f"run {Runs.counts['runs']}"
-        sys.stdout.write(f"without {what}: {f'{run}: {said}' if said else 'UNNOTICED'}\n")
+        sys.stdout.write(f"without {what}: {f'{run}: {answer}' if answer else 'UNNOTICED'}\n")
         sys.stdout.flush()
     sys.stdout.write(f"{len(MUTATIONS)} parts, {unnoticed} of them could go unnoticed\n")
     return 1 if unnoticed else 0

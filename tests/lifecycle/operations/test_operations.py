@@ -68,15 +68,17 @@ def test_nodes_are_named_by_ranges_and_by_pools_and_each_counts_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "code", "ends", "said"),
+    ("word", "code", "ends", "message"),
     [
         ("gpu005", "GC908", Exit.USAGE, 'no node or pool "gpu005"'),
         ("gpu[1-", "GC908", Exit.USAGE, "unclosed"),
         ("head", "GC999", Exit.REFUSED, "head is a controller: it runs no jobs"),
     ],
 )
-def test_what_is_no_node_for_jobs_is_refused(word: str, code: str, ends: Exit, said: str) -> None:
-    with pytest.raises(LifecycleError, match=said) as caught:
+def test_what_is_no_node_for_jobs_is_refused(
+    word: str, code: str, ends: Exit, message: str
+) -> None:
+    with pytest.raises(LifecycleError, match=message) as caught:
         chosen(HOSTS, [word])
     assert (caught.value.diagnostics[0].code, caught.value.exit_code) == (code, ends)
 
@@ -95,13 +97,13 @@ class Controller(LocalShell):
         super().__init__(folder / "bin")
         state = folder / "state"
         state.mkdir()
-        for node, said in {
+        for node, answer in {
             "gpu001": "mixed|none",
             "gpu002": "drained|RMA 4711",
             "gpu003": "down*|Not responding",
             "gpu004": "drained|gcluster up: run 1",
         }.items():
-            (state / node).write_text(said)
+            (state / node).write_text(answer)
         self.has("sinfo", f'cd {state}; for n in *; do echo "$n|$(cat $n)"; done')
         self.has("squeue", 'echo "12|gpu001"')
         self.has(
@@ -339,7 +341,7 @@ def test_a_node_that_never_comes_back_is_a_failure_with_its_last_message(tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("slurmd", "state", "code", "said"),
+    ("slurmd", "state", "code", "message"),
     [
         ("active", "IDLE+DRAIN", 0, ""),
         ("activating", "IDLE+DRAIN", 1, "slurmd is activating"),
@@ -347,7 +349,7 @@ def test_a_node_that_never_comes_back_is_a_failure_with_its_last_message(tmp_pat
     ],
 )
 def test_a_node_is_fit_when_slurmd_has_registered(
-    tmp_path: Path, slurmd: str, state: str, code: int, said: str
+    tmp_path: Path, slurmd: str, state: str, code: int, message: str
 ) -> None:
     shell = LocalShell(tmp_path / "bin")
     shell.has("systemctl", f"echo {slurmd}; [ {slurmd} = active ]")
@@ -355,7 +357,7 @@ def test_a_node_is_fit_when_slurmd_has_registered(
     answer = shell.run_many([HEAD], FIT)["head"]
     assert isinstance(answer, SshResult)
     assert answer.returncode == code
-    assert said in answer.stdout
+    assert message in answer.stdout
 
 
 def test_a_start_is_reported_the_same_way_twice(tmp_path: Path) -> None:

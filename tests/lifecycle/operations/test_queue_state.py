@@ -368,7 +368,7 @@ def test_a_queue_is_carried_to_another_folder_once(controller: Controller) -> No
 def test_slurmctld_does_not_start_where_the_shared_file_system_is_missing(
     controller: Controller,
 ) -> None:
-    said = controller.run(HEAD, "/usr/local/libexec/gcluster/slurmctld-state.py check /nowhere")
-    assert isinstance(said, SshResult)
-    assert said.returncode == 1
-    assert "another controller may be writing the state there" in said.stderr
+    output = controller.run(HEAD, "/usr/local/libexec/gcluster/slurmctld-state.py check /nowhere")
+    assert isinstance(output, SshResult)
+    assert output.returncode == 1
+    assert "another controller may be writing the state there" in output.stderr

@@ -94,8 +94,8 @@ class Machines(SshSession):
 
 
 def _result(text: str, code: int = 0) -> SshResult:
-    said = "unmunge: Error: Invalid credential" if code else ""
-    return SshResult(returncode=code, stdout=text, stderr=said)
+    answer = "unmunge: Error: Invalid credential" if code else ""
+    return SshResult(returncode=code, stdout=text, stderr=answer)
 
 
 @pytest.fixture
@@ -134,9 +134,9 @@ def test_no_machine_changes_before_all_have_the_key(machines: Machines, vault: S
 def test_the_key_is_in_no_command(machines: Machines, vault: SecretVault) -> None:
     rotate_munge(HOSTS, machines, vault, SLURM, silent)
     key = vault.reveal("munge")
-    said = " ".join(machines.seen)
-    assert base64.b64encode(key).decode()[:40] not in said
-    assert key.hex() not in said
+    answer = " ".join(machines.seen)
+    assert base64.b64encode(key).decode()[:40] not in answer
+    assert key.hex() not in answer
 
 
 def test_a_machine_that_is_off_is_left_for_the_next_up(

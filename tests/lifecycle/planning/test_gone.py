@@ -51,7 +51,7 @@ def test_the_nodes_that_a_smaller_pool_loses_are_those_that_go(
     example: str,
 ) -> None:
     text = (EXAMPLES / f"{example}.yaml").read_text(encoding="utf-8")
-    least = re.sub(r"count: (\d+)", lambda said: f"count: {int(said[1]) - 1}", text)
+    least = re.sub(r"count: (\d+)", lambda message: f"count: {int(message[1]) - 1}", text)
     before, after = spec_of(text), spec_of(least)
     (name, site), *_ = before.sites.items()
     provider = provider_named(site.provider)

@@ -167,7 +167,9 @@ def test_each_item_is_refused_by_its_own_name_until_it_is_named(sample: SampleCl
     with pytest.raises(LifecycleError) as caught:
         refuse_guarded(plan, {"pool:a", "pool:b"})
     assert caught.value.exit_code is Exit.REFUSED
-    assert [said.hint for said in caught.value.diagnostics] == ["to do it: --allow budget"]
+    assert [diagnostic.hint for diagnostic in caught.value.diagnostics] == [
+        "to do it: --allow budget"
+    ]
     refuse_guarded(plan, {"pool:a", "budget"})
 
 
@@ -191,8 +193,8 @@ def test_each_guard_is_let_through_by_one_flag_that_lets_nothing_else_through(
     for thing in things:
         with pytest.raises(LifecycleError) as caught:
             refuse_guarded(plan, {*things} - {thing})
-        (said,) = caught.value.diagnostics
-        assert said.hint == f"to do it: --allow {thing}"
+        (message,) = caught.value.diagnostics
+        assert message.hint == f"to do it: --allow {thing}"
     refuse_guarded(plan, {*things})
 
 

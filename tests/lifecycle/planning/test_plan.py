@@ -90,8 +90,8 @@ def test_a_host_that_does_not_answer_is_named_and_its_steps_are_not_guessed(
     port = free_port()
     sample.path.write_text(METAL.format(port=port), encoding="utf-8")
     plan = make_plan(open_cluster(str(sample.path)))
-    said = f"port {port}: connection refused: is sshd running?"
-    assert plan.unreachable == (f"gpu001: 127.0.0.2 {said}", f"head01: 127.0.0.1 {said}")
+    answer = f"port {port}: connection refused: is sshd running?"
+    assert plan.unreachable == (f"gpu001: 127.0.0.2 {answer}", f"head01: 127.0.0.1 {answer}")
     assert plan.steps == ()
     assert not plan.is_empty
 

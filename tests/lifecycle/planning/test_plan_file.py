@@ -53,8 +53,8 @@ def _moved(sample: SampleCluster, file: PlanFile) -> str:
         _up(sample, file)
     assert caught.value.exit_code is Exit.REFUSED
     assert (sorted(sample.in_the_provider()) if sample.state.exists() else []) == before
-    (said,) = caught.value.diagnostics
-    return said.detail
+    (message,) = caught.value.diagnostics
+    return message.detail
 
 
 def test_an_approved_plan_is_done_without_confirmation(
@@ -77,8 +77,8 @@ def test_a_plan_is_written_and_read_as_it_is(file: PlanFile, tmp_path: Path) -> 
 
 def test_a_plan_is_done_once(sample: SampleCluster, file: PlanFile) -> None:
     _up(sample, file)
-    said = _moved(sample, file)
-    assert "state" in said
+    answer = _moved(sample, file)
+    assert "state" in answer
 
 
 def test_a_spec_that_moved_is_reported_by_its_fields(sample: SampleCluster, file: PlanFile) -> None:
@@ -95,9 +95,9 @@ def test_a_run_in_between_is_reported_with_who_it_was(sample: SampleCluster) -> 
     log.bind(run="20261122T000000Z-abc", epochs={"lab": 1})
     log.append(StageDone(stage="x", ok=True))
     sample.write(count=4)
-    said = _moved(sample, file)
-    assert f"state: serial {file.serial} then, {file.serial + 1} now" in said
-    assert "run 20261122T000000Z-abc by " in said
+    answer = _moved(sample, file)
+    assert f"state: serial {file.serial} then, {file.serial + 1} now" in answer
+    assert "run 20261122T000000Z-abc by " in answer
 
 
 def test_what_the_burst_agent_writes_moves_no_plan(sample: SampleCluster) -> None:
@@ -132,10 +132,10 @@ def test_a_world_that_moved_is_reported_by_lines(sample: SampleCluster) -> None:
     sample.write(count=4)
     file = _planned(sample)
     plan = msgspec.structs.replace(file.plan, steps=file.plan.steps[1:])
-    said = _moved(sample, msgspec.structs.replace(file, plan=plan))
-    assert "what would be done moved" in said
-    assert "\n+" in said
-    assert "\n-" not in said
+    answer = _moved(sample, msgspec.structs.replace(file, plan=plan))
+    assert "what would be done moved" in answer
+    assert "\n+" in answer
+    assert "\n-" not in answer
 
 
 def test_a_node_that_was_recreated_in_between_is_reported_with_each_step(
@@ -172,8 +172,8 @@ def test_a_step_that_would_run_with_other_content_is_reported(
 
 def test_another_price_is_reported_with_both(sample: SampleCluster, file: PlanFile) -> None:
     cheaper = msgspec.structs.replace(file.plan, usd_per_hour=1.5)
-    said = _moved(sample, msgspec.structs.replace(file, plan=cheaper))
-    assert "-usd_per_hour: 1.5\n+usd_per_hour: " in said
+    answer = _moved(sample, msgspec.structs.replace(file, plan=cheaper))
+    assert "-usd_per_hour: 1.5\n+usd_per_hour: " in answer
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[]", '{"format": 1'])

@@ -66,11 +66,13 @@ def test_policies_that_cant_be_read_let_nothing_through(sample: SampleCluster) -
 
 def test_a_warning_is_reported_and_work_continues(sample: SampleCluster) -> None:
     _policies(sample, severity="warning")
-    said: list[str] = []
-    result = sample.up(lambda e: said.append(e.diagnostic.code) if isinstance(e, Finding) else None)
+    answer: list[str] = []
+    result = sample.up(
+        lambda e: answer.append(e.diagnostic.code) if isinstance(e, Finding) else None
+    )
 
     assert result.exit_code is Exit.OK
-    assert "GC801" in said
+    assert "GC801" in answer
 
 
 def test_a_running_cluster_can_be_observed_and_ended_whatever_its_policies(

@@ -52,7 +52,7 @@ def test_a_site_with_room_has_nothing_to_report(sample: SampleCluster) -> None:
 def test_an_obstacle_is_reported_under_its_site(sample: SampleCluster) -> None:
     sample.write(site=FULL)
     [lab] = preflight_of(sample.open())
-    assert [said.code for said in lab.diagnostics] == ["GC918"]
+    assert [diagnostic.code for diagnostic in lab.diagnostics] == ["GC918"]
 
 
 def test_up_is_refused_before_anything_is_made_or_kept(sample: SampleCluster) -> None:
@@ -60,7 +60,7 @@ def test_up_is_refused_before_anything_is_made_or_kept(sample: SampleCluster) ->
     with pytest.raises(LifecycleError) as refused:
         sample.up()
     assert refused.value.exit_code is Exit.REFUSED
-    assert [said.code for said in refused.value.diagnostics] == ["GC918"]
+    assert [diagnostic.code for diagnostic in refused.value.diagnostics] == ["GC918"]
     assert "spec.yaml" not in tree(sample.state), "what was applied before still counts"
     assert sample.in_the_ledger() == {}
 
@@ -71,9 +71,9 @@ def test_without_a_login_the_plan_is_and_what_is_unknown_is_listed(clouds: Path)
     assert "Vpc" in {change.resource.kind for change in east.changes}
     assert room.unobserved == ""
     requested, other = preflight_of(cluster)
-    [said] = requested.diagnostics
-    assert (said.code, said.severity) == ("GC970", Severity.WARNING)
-    assert "quota L-417A185B" in said.detail
+    [message] = requested.diagnostics
+    assert (message.code, message.severity) == ("GC970", Severity.WARNING)
+    assert "quota L-417A185B" in message.detail
     assert other.diagnostics == ()
 
 
@@ -86,7 +86,7 @@ def test_without_the_extra_the_plan_shows_nodes_and_names_the_extra(
     assert [change.resource.key for change in east.changes] == ["node/gpu001", "node/gpu002"]
     assert "pip install 'gcluster[aws]'" in east.unobserved
     requested, _ = preflight_of(cluster)
-    [said] = requested.diagnostics
-    assert (said.code, said.severity) == ("GC967", Severity.WARNING)
-    assert said.summary.startswith("nothing of this site was checked")
-    assert said.hint == "pip install 'gcluster[aws]'"
+    [message] = requested.diagnostics
+    assert (message.code, message.severity) == ("GC967", Severity.WARNING)
+    assert message.summary.startswith("nothing of this site was checked")
+    assert message.hint == "pip install 'gcluster[aws]'"

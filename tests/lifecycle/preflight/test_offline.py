@@ -99,8 +99,8 @@ _KEY = f"software: {{sources: {{doca: {{key_fingerprint: {'A' * 40}}}}}}}\n"
 
 
 def test_a_repository_that_up_would_refuse_is_reported_and_the_spec_can_vouch_for_it() -> None:
-    (said,) = _findings(_UNKEYED)
-    assert said[:2] == (
+    (answer,) = _findings(_UNKEYED)
+    assert answer[:2] == (
         "GC936",
         'no fingerprint is known of the key of "doca", which pool gpu needs',
     )

@@ -97,12 +97,12 @@ def test_the_clouds_message_and_the_next_site_are_reported(purchase: PurchaseSce
     heard: list[Progress] = []
     result = up(open_cluster(path), heard.append, confirm=lambda _: True)
     assert result.exit_code is Exit.FAILED
-    [said] = [each.diagnostic for each in heard if isinstance(each, Finding)]
-    assert (said.code, said.hint) == (
+    [message] = [each.diagnostic for each in heard if isinstance(each, Finding)]
+    assert (message.code, message.hint) == (
         "GC953",
         "it is made at west next, with a plan of its own",
     )
-    assert EC2_MESSAGE in said.detail
+    assert EC2_MESSAGE in message.detail
 
 
 def test_nodes_that_exist_keep_a_pool_where_it_is(purchase: PurchaseScenario) -> None:

@@ -31,11 +31,11 @@ def leaving(
     staying: tuple[str, ...] = (),
 ) -> list[str]:
     """Have nodes of the pool leave; return the messages meanwhile."""
-    said: list[str] = []
+    answer: list[str] = []
 
     def report(event: Progress) -> None:
         if isinstance(event, StageProgress):
-            said.append(event.detail)
+            answer.append(event.detail)
 
     spec = load_text(SPEC, file="spec.yaml").spec
     assert spec is not None
@@ -44,7 +44,7 @@ def leaving(
         spec, gone, scheduler, report,
         requeue=requeue, allow=allow, staying=staying, clock=scheduler.clock,
     )  # fmt: skip
-    return said
+    return answer
 
 
 def test_an_idle_node_is_drained_before_it_goes() -> None:
@@ -55,9 +55,9 @@ def test_an_idle_node_is_drained_before_it_goes() -> None:
 
 def test_a_running_job_is_waited_for() -> None:
     scheduler = SchedulerDouble({"gpu003": 300.0, "gpu004": 0.0})
-    said = leaving(scheduler, "gpu003", "gpu004")
+    answer = leaving(scheduler, "gpu003", "gpu004")
     assert scheduler.time >= 300.0
-    assert set(said) == {"waiting for gpu003 (job job-gpu003)"}
+    assert set(answer) == {"waiting for gpu003 (job job-gpu003)"}
     assert set(scheduler.reasons) == {"gpu003", "gpu004"}
 
 
@@ -65,9 +65,9 @@ def test_a_job_that_outlasts_the_patience_is_named_and_all_nodes_serve_again() -
     scheduler = SchedulerDouble({"gpu003": 1e9, "gpu004": 0.0}, drained={"gpu004": "broken fan"})
     with pytest.raises(LifecycleError) as refused:
         leaving(scheduler, "gpu003", "gpu004")
-    (said,) = refused.value.diagnostics
-    assert (said.code, refused.value.exit_code) == ("GC1171", Exit.REFUSED)
-    assert "gpu003: job job-gpu003" in said.summary
+    (message,) = refused.value.diagnostics
+    assert (message.code, refused.value.exit_code) == ("GC1171", Exit.REFUSED)
+    assert "gpu003: job job-gpu003" in message.summary
     assert scheduler.reasons == {"gpu004": "broken fan"}
 
 
@@ -97,9 +97,9 @@ def test_a_job_in_line_that_requests_the_node_by_name_is_named_and_the_node_serv
     scheduler.asking = {"gpu003": {"job-gpu003" if requeue else "77": asking}}
     with pytest.raises(LifecycleError, match="request by name") as refused:
         leaving(scheduler, "gpu003", "gpu004", requeue=requeue)
-    (said,) = refused.value.diagnostics
-    assert (said.code, refused.value.exit_code) == ("GC1171", Exit.REFUSED)
-    assert "scontrol update JobId=" in said.hint
+    (message,) = refused.value.diagnostics
+    assert (message.code, refused.value.exit_code) == ("GC1171", Exit.REFUSED)
+    assert "scontrol update JobId=" in message.hint
     assert (scheduler.reasons, scheduler.requeued) == ({}, [])
 
 

@@ -66,8 +66,8 @@ def test_scontrol_is_run_as_root_with_the_nodes_folded(shell: LocalShell, tmp_pa
 
 
 def test_jobs_that_request_nodes_by_name_are_found(shell: LocalShell) -> None:
-    said = "12|RUNNING|gpu003\n13|PENDING|gpu[001-003]\n14|PENDING|\n15|PENDING|gpu001"
-    shell.has("squeue", f"cat <<'END'\n{said}\nEND")
+    answer = "12|RUNNING|gpu003\n13|PENDING|gpu[001-003]\n14|PENDING|\n15|PENDING|gpu001"
+    shell.has("squeue", f"cat <<'END'\n{answer}\nEND")
     assert Slurm(shell, HEAD).pinned(["gpu002", "gpu003"]) == {"12": "RUNNING", "13": "PENDING"}
 
 

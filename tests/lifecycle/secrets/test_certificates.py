@@ -67,8 +67,8 @@ def handshake(
 
 
 def test_the_monitoring_host_is_answered_by_an_exporter(folder: Path) -> None:
-    said = handshake(folder, "ours-exporter", "ours-server", name="node-exporter")
-    assert said == "metrics"
+    answer = handshake(folder, "ours-exporter", "ours-server", name="node-exporter")
+    assert answer == "metrics"
 
 
 @pytest.mark.parametrize("client", ["", "other-server", "ours-exporter"])
@@ -89,8 +89,8 @@ def test_the_servers_are_reached_through_a_forwarded_port(folder: Path, name: st
 
 
 def test_another_cluster_s_authority_vouches_for_nothing_here(folder: Path) -> None:
-    said = handshake(folder, "ours-server", None, trusts="other", name="prometheus")
-    assert said == ""
+    answer = handshake(folder, "ours-server", None, trusts="other", name="prometheus")
+    assert answer == ""
 
 
 def test_what_nodes_get_of_the_authority_holds_no_key(folder: Path) -> None:
@@ -118,8 +118,10 @@ def test_certificates_of_before_and_after_take_each_other_until_the_old_authorit
             (tmp_path / f"{which}-{kind}.pem").write_bytes(vault.reveal(f"monitoring-{kind}"))
 
     def answered(exporter: str, server: str) -> bool:
-        said = handshake(tmp_path, f"{exporter}-exporter", f"{server}-server", name="node-exporter")
-        return said == "metrics"
+        answer = handshake(
+            tmp_path, f"{exporter}-exporter", f"{server}-server", name="node-exporter"
+        )
+        return answer == "metrics"
 
     write("old")
     password = vault.reveal("monitoring-password")

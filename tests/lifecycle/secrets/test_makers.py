@@ -96,8 +96,8 @@ def test_a_password_that_is_nowhere_is_named_and_none_is_made_up(
         monkeypatch.setenv("DB_PASSWORD", value)
     with pytest.raises(LifecycleError) as refused:
         make_secrets(vault, spec(GIVEN), ("slurmdbd",))
-    (said,) = refused.value.diagnostics
-    assert (said.code, "env:DB_PASSWORD" in said.summary) == ("GC959", True)
+    (message,) = refused.value.diagnostics
+    assert (message.code, "env:DB_PASSWORD" in message.summary) == ("GC959", True)
     assert vault.version("slurmdbd") is None
 
 

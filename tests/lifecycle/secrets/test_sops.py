@@ -71,7 +71,7 @@ def test_secrets_are_ciphertext_that_a_recipient_opens(mine: str, tmp_path: Path
 
     stored = [p.read_bytes() for p in (tmp_path / "state").rglob("*") if p.is_file()]
     for data in stored:
-        assert not [said for said in spellings(PLAIN) if said in data]
+        assert not [answer for answer in spellings(PLAIN) if answer in data]
         assert b"AGE-SECRET-KEY" not in data
     (munge,) = (tmp_path / "state" / "secrets" / "munge").iterdir()
     box = msgspec.json.decode(munge.read_bytes(), type=Ciphertext).box
@@ -160,16 +160,16 @@ def test_a_machine_without_sops_is_reported_which_to_install(
 
 @pytest.mark.usefixtures("mine")
 @pytest.mark.parametrize(
-    ("version", "said"),
+    ("version", "message"),
     [("sops 3.8.1 (latest)", "sops 3.8.1 is too old"), ("hello", "doesn't say which version")],
 )
 def test_a_version_that_is_not_usable_is_reported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, said: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, message: str
 ) -> None:
     _double(tmp_path, monkeypatch, f"echo '{version}'")
     reported = _refusal(_vault(tmp_path, SopsSecrets(age=(_other(),))))
     assert reported.code == "GC1162"
-    assert said in reported.summary
+    assert message in reported.summary
 
 
 @pytest.mark.usefixtures("mine")
@@ -192,7 +192,7 @@ def test_no_argument_holds_what_is_secret(tmp_path: Path, monkeypatch: pytest.Mo
         sops.encrypt(PLAIN, tmp_path, name="secrets.yaml", age=())
     assert (tmp_path / "given").read_bytes() == PLAIN
     assert "encrypt" in seen.read_text()
-    assert not [said for said in spellings(PLAIN) if said in seen.read_bytes()]
+    assert not [answer for answer in spellings(PLAIN) if answer in seen.read_bytes()]
 
 
 def _double(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:

@@ -76,14 +76,14 @@ def test_what_is_named_is_at_fault_and_explains_every_failure(
     if not bad | {name for link in links for name in link}:
         return
     faults, _ = search(nodes, bad, links, blocks_of(nodes, size))
-    said = {next(iter(node)) for node in named(faults, "node")}
+    answer = {next(iter(node)) for node in named(faults, "node")}
     ends = [name for link in links for name in link]
-    assert said - bad <= {name for name in ends if ends.count(name) > 1 or set(ends) & bad}
+    assert answer - bad <= {name for name in ends if ends.count(name) > 1 or set(ends) & bad}
     assert named(faults, "link") <= links
     if not named(faults, "undecided"):
-        assert bad <= said
+        assert bad <= answer
         blocked = named(faults, "blocks")
-        assert all(link & said or link in named(faults, "link") or blocked for link in links)
+        assert all(link & answer or link in named(faults, "link") or blocked for link in links)
 
 
 def test_what_connects_two_blocks_is_named_by_a_node_of_each() -> None:

@@ -50,9 +50,9 @@ def apart(launch: Launch, busbw: float) -> Iterator[str]:
         who = f"Pid {4000 + rank:6d} on {host} device {device:2d}"
         yield f"#  Rank {rank:2d} Group {device:2d} {who} [0x0{device}] NVIDIA H100"
         own, peer = rank // GPUS, 1 - rank // GPUS  # NCCL counts in each communicator
-        said = f"{host}:1:1 [{device}] NCCL INFO"
-        yield f"{said} comm 0x55d0{rank:08x} rank {rank // GPUS} nRanks 2 nNodes 2 localRanks 1"
-        yield f"{said} Channel 00/0 : {own}[{device}] -> {peer}[{device}] [send] via NET/FasTrak/0"
+        line = f"{host}:1:1 [{device}] NCCL INFO"
+        yield f"{line} comm 0x55d0{rank:08x} rank {rank // GPUS} nRanks 2 nNodes 2 localRanks 1"
+        yield f"{line} Channel 00/0 : {own}[{device}] -> {peer}[{device}] [send] via NET/FasTrak/0"
     half = "     time   algbw   busbw #wrong"
     yield f"#       size         count      type   redop    root{half}{half}"
     microseconds = size / busbw / 1e3

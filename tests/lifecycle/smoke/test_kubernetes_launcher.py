@@ -127,15 +127,15 @@ def test_a_rank_that_is_missing_in_the_log_fails(ran: Callable[..., SmokeRun]) -
 def test_a_pod_that_no_node_takes_is_named_and_nothing_is_at_fault(
     ran: Callable[..., SmokeRun],
 ) -> None:
-    said = "0/3 nodes are available: 1 Insufficient nvidia.com/gpu."
-    waits = pod(1, phase="Pending", node="", unscheduled=said)
+    answer = "0/3 nodes are available: 1 Insufficient nvidia.com/gpu."
+    waits = pod(1, phase="Pending", node="", unscheduled=answer)
     cluster = Cluster({"pods": [pod(0), waits], "jobs": RUNS["jobs"]})
     run = ran(cluster, limit_s=0.0)
     assert codes(run) == ["aborted"]
-    assert said in run.verdict.reasons[0].message
+    assert answer in run.verdict.reasons[0].message
     assert not run.started
     assert removed(cluster)
-    assert said in Path(run.log_file).read_text(encoding="utf-8")
+    assert answer in Path(run.log_file).read_text(encoding="utf-8")
 
 
 def test_a_pod_that_was_never_made_is_missed(ran: Callable[..., SmokeRun]) -> None:
@@ -151,7 +151,7 @@ def test_an_image_that_is_not_there_is_waited_for_no_longer(ran: Callable[..., S
 
 @pytest.mark.parametrize("placed", ["gpu001", ""])
 @pytest.mark.parametrize(
-    ("node", "said"),
+    ("node", "message"),
     [
         (
             {"ready": "Unknown", "not_ready": "Kubelet is silent."},
@@ -162,7 +162,7 @@ def test_an_image_that_is_not_there_is_waited_for_no_longer(ran: Callable[..., S
     ],
 )
 def test_a_node_that_does_not_serve_is_named_and_not_waited_for(
-    ran: Callable[..., SmokeRun], placed: str, node: dict[str, str] | None, said: str
+    ran: Callable[..., SmokeRun], placed: str, node: dict[str, str] | None, message: str
 ) -> None:
     """Silent under a pod that it has, or none gets there; a cordon alone ends no pod."""
     serving = [{"name": name, "ready": "True"} for name in NODES]
@@ -174,7 +174,7 @@ def test_a_node_that_does_not_serve_is_named_and_not_waited_for(
     if node and node.get("cordoned") and placed:
         assert run.verdict.passed
     else:
-        assert said in run.verdict.reasons[0].message
+        assert message in run.verdict.reasons[0].message
         assert not run.started
 
 
@@ -224,13 +224,13 @@ def test_a_log_that_comes_to_no_end_is_given_up(ran: Callable[..., SmokeRun]) ->
 def test_an_api_that_is_silent_is_a_failure_and_what_may_be_left_is_reported(
     tmp_path: Path, facts: KubernetesFacts
 ) -> None:
-    cluster, said = Cluster(), list[Progress]()
+    cluster, answer = Cluster(), list[Progress]()
     cluster.silent = "head: connection refused"
-    run = JobRunner(KubernetesLauncher(cluster, facts, said.append), tmp_path, 5).run(
+    run = JobRunner(KubernetesLauncher(cluster, facts, answer.append), tmp_path, 5).run(
         LAUNCH, EXPECTED
     )
     assert "no API server answers" in run.verdict.reasons[0].message
-    (finding,) = said
+    (finding,) = answer
     assert isinstance(finding, Finding)
     assert finding.diagnostic.code == "GC1030"
 
@@ -265,7 +265,7 @@ def test_jobs_have_names_that_kubernetes_takes(name: str, label: str) -> None:
 
 
 def test_only_whole_names_of_pods_become_their_nodes() -> None:
-    said: list[str] = []
-    take = renamed("job-1", {"job-1-0": "gpu001", "job-1-1": "gpu002"}, said.append)
+    answer: list[str] = []
+    take = renamed("job-1", {"job-1-0": "gpu001", "job-1-1": "gpu002"}, answer.append)
     take("job-1-1.job-1 and job-1-0:12:34 but job-1-0-x1yz, job-1-10 and job-1-1.other")
-    assert said == ["gpu002 and gpu001:12:34 but job-1-0-x1yz, job-1-10 and job-1-1.other"]
+    assert answer == ["gpu002 and gpu001:12:34 but job-1-0-x1yz, job-1-10 and job-1-1.other"]

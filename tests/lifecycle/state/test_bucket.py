@@ -201,10 +201,10 @@ def test_a_bucket_that_is_not_there_is_no_empty_state(cloud_url: str) -> None:
     )
     with pytest.raises(LifecycleError) as caught:
         StateStore.open(elsewhere)
-    (said,) = caught.value.diagnostics
-    assert said.code == "GC901"
-    assert "check" in said.hint
-    assert "\n" not in said.summary
+    (message,) = caught.value.diagnostics
+    assert message.code == "GC901"
+    assert "check" in message.hint
+    assert "\n" not in message.summary
 
 
 def test_a_cluster_has_one_id_and_one_log_on_every_machine(cloud_url: str) -> None:

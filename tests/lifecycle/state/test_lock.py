@@ -300,14 +300,14 @@ def test_a_store_that_fails_ends_no_run(store: StateStore, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(
-    ("silence", "said"),
+    ("silence", "message"),
     [
         (timedelta(seconds=30), "wait for it to end"),
         (timedelta(hours=3, minutes=10), "it gives no sign of life"),
     ],
 )
 def test_the_refusal_reports_when_the_holder_was_last_seen(
-    store: StateStore, silence: timedelta, said: str
+    store: StateStore, silence: timedelta, message: str
 ) -> None:
     with acquire(store, ["site"], reason="up"):
         seen = datetime.now(UTC) - silence
@@ -316,7 +316,7 @@ def test_the_refusal_reports_when_the_holder_was_last_seen(
             raise AssertionError
     (found,) = caught.value.diagnostics
     assert f"last seen {age(silence)} ago" in found.detail
-    assert found.hint.startswith(said)
+    assert found.hint.startswith(message)
 
 
 def test_a_damaged_sign_is_no_sign(store: StateStore) -> None:

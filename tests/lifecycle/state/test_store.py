@@ -156,7 +156,7 @@ def test_the_state_of_every_released_version_is_kept() -> None:
 def test_what_each_version_kept_of_a_secret_is_ciphertext(kept: str) -> None:
     munge = _vault(kept).reveal("munge")
     for data in _files(kept).values():
-        assert not [said for said in spellings(munge) if said in data]
+        assert not [answer for answer in spellings(munge) if answer in data]
         assert b"AGE-SECRET-KEY" not in data
 
 

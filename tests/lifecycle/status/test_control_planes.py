@@ -66,7 +66,7 @@ def test_a_control_plane_that_can_not_report_its_certificates_is_in_danger() -> 
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"timer": "failed"}, "its timer is failed"),
         ({"timer": ""}, "its timer is gone"),
@@ -75,10 +75,10 @@ def test_a_control_plane_that_can_not_report_its_certificates_is_in_danger() -> 
     ],
 )
 def test_a_snapshot_that_was_due_and_is_not_there_is_reported(
-    changes: dict[str, object], said: str
+    changes: dict[str, object], message: str
 ) -> None:
     (cause,) = judged("demo", [msgspec.structs.replace(WELL, **changes)]).causes
-    assert said in cause.summary
+    assert message in cause.summary
 
 
 def test_an_etcd_that_fills_up_is_reported_before_it_takes_no_more_writes() -> None:

@@ -205,7 +205,7 @@ def test_the_nvlink_fabric_is_accepted_as_gpus_report_it_without_a_fabric_manage
 
 
 @pytest.mark.parametrize(
-    ("policy", "enabled", "job", "own", "said"),
+    ("policy", "enabled", "job", "own", "message"),
     [
         ("never", "", False, False, "'boot: {reboot: when-drained}' of the pool"),
         ("auto", "", False, False, ""),
@@ -218,7 +218,7 @@ def test_the_nvlink_fabric_is_accepted_as_gpus_report_it_without_a_fabric_manage
     ],
 )
 def test_a_node_is_restarted_only_where_the_spec_lets_it_and_nothing_runs(
-    machine: Machine, policy: str, enabled: str, said: str, *, job: bool, own: bool
+    machine: Machine, policy: str, enabled: str, message: str, *, job: bool, own: bool
 ) -> None:
     machine.tool("systemctl", f"[ $3 = '{enabled}' ]")
     machine.tool("pgrep", "echo '10 slurmstepd: [7.batch]'" if job else "exit 1")
@@ -226,9 +226,9 @@ def test_a_node_is_restarted_only_where_the_spec_lets_it_and_nothing_runs(
 
     result = machine.call("restart_allowed", requested)
 
-    assert result["failed"] is bool(said)
-    assert said in result.get("msg", "")
-    assert result.get("allowed", False) is not bool(said)
+    assert result["failed"] is bool(message)
+    assert message in result.get("msg", "")
+    assert result.get("allowed", False) is not bool(message)
     assert machine.call("restart_allowed", requested | {"reason": ""})["allowed"] is False
 
 

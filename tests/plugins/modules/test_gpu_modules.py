@@ -167,7 +167,7 @@ def test_an_allreduce_in_the_node_is_read_row_by_row(
 
 
 @pytest.mark.parametrize(
-    ("case", "said"),
+    ("case", "message"),
     [
         ("good", ""),
         ("umd", ""),  # "CUDA UMD version": so from driver 610 on
@@ -175,7 +175,7 @@ def test_an_allreduce_in_the_node_is_read_row_by_row(
     ],
 )
 def test_which_cuda_a_driver_runs_is_read_of_each_generation_s_words(
-    machine: Machine, case: str, said: str
+    machine: Machine, case: str, message: str
 ) -> None:
     machine.play("cuda", case)
-    assert module("cuda_toolkit").driver_differences("13") == ([said] if said else [])
+    assert module("cuda_toolkit").driver_differences("13") == ([message] if message else [])

@@ -62,13 +62,13 @@ def test_a_server_of_4_2_gets_no_other_options(node: Machine) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"), [(["vers=4.2"], UNSPOKEN), ([], "mount.nfs: access denied by server")]
+    ("options", "message"), [(["vers=4.2"], UNSPOKEN), ([], "mount.nfs: access denied by server")]
 )
 def test_another_version_is_tried_only_where_none_is_given_and_it_would_help(
-    node: Machine, options: list[str], said: str
+    node: Machine, options: list[str], message: str
 ) -> None:
     node.file("speaks", "4.1")
-    node.file("said", said)
+    node.file("said", message)
     refused = node.call("nfs_mounts", params(options=options))
-    assert refused["msg"] == f"/home can't be mounted: {said}"
+    assert refused["msg"] == f"/home can't be mounted: {message}"
     assert (node.root / "tried").read_text().split() == ["4.2"]

@@ -10,7 +10,7 @@ from recorded_machine import Machine
 
 
 @pytest.mark.parametrize(
-    ("mounted", "unit", "said"),
+    ("mounted", "unit", "message"),
     [
         ("fuse.gcsfuse ro,nosuid", "", ""),
         ("fuse rw", "", "mounted rw, not ro"),
@@ -20,14 +20,14 @@ from recorded_machine import Machine
     ],
 )
 def test_a_mount_is_as_wanted_or_what_is_wrong_is_reported(
-    machine: Machine, mounted: str, unit: str, said: str
+    machine: Machine, mounted: str, unit: str, message: str
 ) -> None:
     path = machine.root
     machine.file("proc/self/mounts", mounted and f"bucket {path} {mounted} 0 0\n")
     machine.tool("systemctl", f"[ $1 != show ] || echo '{unit}'")
     answer = check(machine, path)
-    assert answer.get("msg", "").startswith(said and f"{path}: {said}")
-    assert answer["failed"] == bool(said)
+    assert answer.get("msg", "").startswith(message and f"{path}: {message}")
+    assert answer["failed"] == bool(message)
 
 
 def test_a_mount_that_does_not_list_or_run_reports_it(machine: Machine) -> None:

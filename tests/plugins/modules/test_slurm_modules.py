@@ -48,7 +48,7 @@ def test_a_cgroup_controller_that_is_missing_is_named(
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "message"),
     [
         ("State=IDLE+DRAIN Reason=broken [root@now]", "as IDLE+DRAIN: broken [root@now]"),
         ("State=DOWN* Reason=gcluster up: change", "as DOWN*: gcluster up: change"),
@@ -57,12 +57,12 @@ def test_a_cgroup_controller_that_is_missing_is_named(
     ],
 )
 def test_a_node_that_gets_no_jobs_is_not_fit_unless_this_change_drained_it(
-    node: Machine, answer: str, said: str
+    node: Machine, answer: str, message: str
 ) -> None:
     node.tool("scontrol", f"echo 'NodeName=n1 {answer}'")
     found = problem(node, "node")
-    assert said in found
-    assert bool(found) == bool(said)
+    assert message in found
+    assert bool(found) == bool(message)
 
 
 def test_a_node_that_is_about_to_report_its_restart_is_waited_for(node: Machine) -> None:

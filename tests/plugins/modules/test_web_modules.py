@@ -32,16 +32,16 @@ def test_an_ipv6_address_comes_in_brackets() -> None:
 
 
 def test_an_address_of_another_machine_is_refused() -> None:
-    said = address("192.0.2.1")
-    assert said["failed"]
-    assert "no interface of this node has 192.0.2.1" in said["msg"]
+    answer = address("192.0.2.1")
+    assert answer["failed"]
+    assert "no interface of this node has 192.0.2.1" in answer["msg"]
 
 
 def test_an_address_of_the_internet_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running.module("listen_address"), "is_own", lambda _: True)
-    said = address("8.8.8.8")
-    assert said["failed"]
-    assert "8.8.8.8 is an address of the internet" in said["msg"]
+    answer = address("8.8.8.8")
+    assert answer["failed"]
+    assert "8.8.8.8 is an address of the internet" in answer["msg"]
 
 
 def test_a_name_without_an_address_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,9 +105,9 @@ def test_a_file_that_a_program_refuses_is_not_put_in_place(
 ) -> None:
     written("plover")
     before = hash_in(tmp_path)
-    said = written("other", validate="sh -c 'echo no such key; exit 1' %s")
-    assert said["failed"]
-    assert "would not be taken: no such key" in said["msg"]
+    answer = written("other", validate="sh -c 'echo no such key; exit 1' %s")
+    assert answer["failed"]
+    assert "would not be taken: no such key" in answer["msg"]
     assert hash_in(tmp_path) == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["password", "web.yml"]
 
@@ -195,15 +195,15 @@ def test_a_server_that_takes_certificates_alone_passes_when_it_refuses_strangers
     served: Callable[..., dict[str, Any]],
 ) -> None:
     assert not served(login=False, strict=True).get("failed")
-    said = served(login=False, lax=True)
-    assert said["msg"] == "prometheus answers a client without a certificate (200)"
+    answer = served(login=False, lax=True)
+    assert answer["msg"] == "prometheus answers a client without a certificate (200)"
 
 
 def test_a_stopped_unit_and_an_open_address_are_reported(
     served: Callable[..., dict[str, Any]], tmp_path: Path
 ) -> None:
     assert served(active=False)["msg"] == "prometheus does not run"
-    said = served(active=True, listens="LISTEN 0 4096 *:9090 *:*")
-    assert "is open on * too, not on 127.0.0.1 alone" in said["msg"]
+    answer = served(active=True, listens="LISTEN 0 4096 *:9090 *:*")
+    assert "is open on * too, not on 127.0.0.1 alone" in answer["msg"]
     (tmp_path / "args").write_text("")
     assert "says no --web.listen-address" in served()["msg"]

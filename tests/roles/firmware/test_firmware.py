@@ -33,8 +33,8 @@ def test_all_pages_of_the_inventory_are_read(machine: Any) -> None:
 
 def test_what_differs_is_reported_as_text_and_a_part_that_is_missing_too(machine: Any) -> None:
     found = firmware_of(machine.bmc())
-    said = differences(found, {"BMC": {"version": "24.01.05"}, "NIC_9": {"version": "1"}})
-    assert list(map(str, said)) == ["NIC_9: has nothing, wanted 1"]
+    answer = differences(found, {"BMC": {"version": "24.01.05"}, "NIC_9": {"version": "1"}})
+    assert list(map(str, answer)) == ["NIC_9: has nothing, wanted 1"]
 
 
 def test_an_image_is_pushed_and_the_new_version_read_back(

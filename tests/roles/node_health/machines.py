@@ -78,7 +78,7 @@ def expected(name: str, folder: Path, *, board: bool = False) -> dict[str, Any]:
     loaded = load(spec)
     assert loaded.spec is not None, [found.summary for found in loaded.diagnostics]
     cluster = compile_cluster(loaded.spec, inventory_of(loaded.spec), load_catalog(loaded.catalogs))
-    pools = [pool for pool, said in loaded.spec.pools.items() if said.machine == machine]
+    pools = [pool for pool, answer in loaded.spec.pools.items() if answer.machine == machine]
     steps = [step for group in cluster.groups if group.name in pools for step in group.steps]
     found = next(step.variables for step in steps if step.key == "node_health.configure")
     return {"node": "gpu001"} | {key.removeprefix("node_health_"): found[key] for key in found}
@@ -150,25 +150,25 @@ class FakeNode:
         """Return the file that a fault changes, and what it says then."""
         if "file" in fault:
             return self._place(fault["file"]), f"{fault['text']}\n"
-        said = self.folder / "bin/said"
+        answer = self.folder / "bin/said"
         if "log" in fault:
             line = json.dumps({"__CURSOR": "s=1;i=9", "MESSAGE": fault["log"]})
-            return said / "journalctl", (said / "journalctl").read_text() + line + "\n"
+            return answer / "journalctl", (answer / "journalctl").read_text() + line + "\n"
         if "clock" in fault:
-            return said / "chronyc", (said / "chronyc").read_text().replace(
+            return answer / "chronyc", (answer / "chronyc").read_text().replace(
                 "Normal", fault["clock"]
             )
         if "gpu-link" in fault:
-            first, second = (said / "status").read_text().split("GPU 1:", maxsplit=1)
+            first, second = (answer / "status").read_text().split("GPU 1:", maxsplit=1)
             speed = self.known["gpus"]["nvlink"][1]
-            return said / "status", f"{first}GPU 1:{second.replace(speed, fault['gpu-link'], 1)}"
-        parts = re.split("(?=<gpu id=)", (said / "query").read_text())
+            return answer / "status", f"{first}GPU 1:{second.replace(speed, fault['gpu-link'], 1)}"
+        parts = re.split("(?=<gpu id=)", (answer / "query").read_text())
         if fault["gpu"] == "cut":
             del parts[2]
         else:
             assert fault["gpu"][0] in parts[2]
             parts[2] = parts[2].replace(*fault["gpu"], 1)
-        return said / "query", "".join(parts)
+        return answer / "query", "".join(parts)
 
     def _place(self, path: str) -> Path:
         rails = self.known.get("rails") or [n["rdma"] for n in self.known["nics"] if "rdma" in n]
@@ -287,11 +287,11 @@ class FakeNode:
 
     def _tools(self) -> None:
         """Write tools that answer from files: a fault changes the file."""
-        said = self.folder / "bin/said"
-        said.mkdir(parents=True)
+        answer = self.folder / "bin/said"
+        answer.mkdir(parents=True)
         for tool in ("journalctl", "chronyc", "smartctl"):
-            (said / tool).write_text(next(iter(recorded.calls(recorded.text(tool)).values())))
-            _program(said.parent / tool, f"exec cat {shlex.quote(str(said / tool))}")
+            (answer / tool).write_text(next(iter(recorded.calls(recorded.text(tool)).values())))
+            _program(answer.parent / tool, f"exec cat {shlex.quote(str(answer / tool))}")
         gpus = self.known["gpus"]
         if "ids" not in gpus:
             return
@@ -305,7 +305,7 @@ class FakeNode:
             .replace("-000000000000</uuid>", f"-00000000000{number}</uuid>")
             for number, gpu in enumerate(gpus["ids"])
         ]  # fmt: skip
-        (said / "query").write_text("".join([head, *query, "</nvidia_smi_log>\n"]))
+        (answer / "query").write_text("".join([head, *query, "</nvidia_smi_log>\n"]))
         count, speed = gpus["nvlink"]
         named = [f"GPU {n}: {gpus['name']} (UUID: GPU-{n})\n" for n in range(len(gpus["ids"]))]
         links = "".join(f"\t Link {link}: {speed}\n" for link in range(count))
@@ -314,11 +314,11 @@ class FakeNode:
             for n in range(count)
             for kind in ("Replay", "Recovery", "CRC")
         )
-        (said / "status").write_text("".join(name + links for name in named))
-        (said / "errors").write_text("".join(name + errors for name in named))
+        (answer / "status").write_text("".join(name + links for name in named))
+        (answer / "errors").write_text("".join(name + errors for name in named))
         _program(
-            said.parent / "nvidia-smi",
-            f'cd {shlex.quote(str(said))}\ncase "$*" in\n"-q -x") exec cat query ;;\n'
+            answer.parent / "nvidia-smi",
+            f'cd {shlex.quote(str(answer))}\ncase "$*" in\n"-q -x") exec cat query ;;\n'
             '"nvlink --status") exec cat status ;;\n"nvlink --errorcounters") exec cat errors ;;\n'
             '*) echo "not recorded: $*" >&2; exit 64 ;;\nesac',
         )

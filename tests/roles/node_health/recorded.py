@@ -55,10 +55,10 @@ def make_machine(folder: Path, case: str | None = None, files: str = "files.yml"
     for tool in TOOLS:
         lines = ["#!/bin/sh", f'case "{tool} $*" in']
         for number, (call, output) in enumerate(calls(text(tool, case)).items()):
-            said = tools / f"{tool}.{number}.said"
-            said.write_text(output)
+            answer = tools / f"{tool}.{number}.said"
+            answer.write_text(output)
             pattern = f"{shlex.quote(call.removesuffix('*'))}*"
-            lines.append(f"{pattern}) cat {shlex.quote(str(said))} ;;")
+            lines.append(f"{pattern}) cat {shlex.quote(str(answer))} ;;")
         lines += ['*) echo "not recorded: $*" >&2; exit 64 ;;', "esac"]
         (tools / tool).write_text("\n".join(lines) + "\n")
         (tools / tool).chmod(0o755)

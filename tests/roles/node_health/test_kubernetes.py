@@ -59,8 +59,8 @@ def node(tmp_path: Path) -> Path:
     joined.parent.mkdir(parents=True, exist_ok=True)
     joined.touch()
     ready = {"type": "Ready", "status": "True"}
-    said = {"metadata": {"name": "gpu001"}, "spec": {}, "status": {"conditions": [ready]}}
-    (tmp_path / "node.json").write_text(json.dumps(said))
+    answer = {"metadata": {"name": "gpu001"}, "spec": {}, "status": {"conditions": [ready]}}
+    (tmp_path / "node.json").write_text(json.dumps(answer))
     return tmp_path
 
 
@@ -76,8 +76,8 @@ def condition(node: Path) -> dict[str, Any]:
 
 def test_a_fit_node_reports_it_and_takes_pods(node: Path, check: Check) -> None:
     assert check() == (0, "fit")
-    said = condition(node)
-    assert (said["status"], said["reason"]) == ("False", "HealthCheckPassed")
+    answer = condition(node)
+    assert (answer["status"], answer["reason"]) == ("False", "HealthCheckPassed")
     assert seen(node)["spec"] == {}
     assert len(seen(node)["status"]["conditions"]) == 2  # the kubelet's own stays
 

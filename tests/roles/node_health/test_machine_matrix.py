@@ -197,7 +197,7 @@ def test_jobs_are_given_these_rails_and_no_others(
     healthy = node(name)
     look(healthy)
     (tmp_path / "nccl").write_text("NCCL_IB_HCA=@rails\n")
-    said = subprocess.check_output(
+    output = subprocess.check_output(
         ["sh", ENVIRONMENT],
         text=True,
         env={
@@ -207,4 +207,4 @@ def test_jobs_are_given_these_rails_and_no_others(
         },
     )
     rails = machines.layout(name).get("rails")
-    assert said == (f"export NCCL_IB_HCA=={','.join(rails)}\n" if rails else "")
+    assert output == (f"export NCCL_IB_HCA=={','.join(rails)}\n" if rails else "")

@@ -131,10 +131,10 @@ def test_burn_in_takes_its_minutes_however_often_it_is_checked(
 
 
 @pytest.mark.parametrize(
-    ("said", "ends"), [("passed", "fit"), ('"Fail"', "burn-in"), ("no JSON", "burn-in")]
+    ("message", "ends"), [("passed", "fit"), ('"Fail"', "burn-in"), ("no JSON", "burn-in")]
 )
 def test_burn_in_waits_for_dcgm_where_the_cluster_requests_it(
-    slurm: Path, check: Check, health: Callable[..., int], said: str, ends: str
+    slurm: Path, check: Check, health: Callable[..., int], message: str, ends: str
 ) -> None:
     wanted = {"burn_in": {"runs": 1, "minutes": 0, "dcgm_level": 3}}
     (slurm / "bin/systemctl").write_text("#!/bin/sh\n")
@@ -143,11 +143,11 @@ def test_burn_in_waits_for_dcgm_where_the_cluster_requests_it(
     health("state", "set", "burn-in", "--reason", "new GPU 3")
     assert "dcgm not run" in check(**wanted)[1]
     answer = slurm / "bin/dcgmi.0.said"
-    if said == '"Fail"':
-        answer.write_text(answer.read_text().replace('"Pass"', said, 1))
-    elif said != "passed":
-        answer.write_text(said)
-    assert health("burn-in") == (0 if said == "passed" else 1)
+    if message == '"Fail"':
+        answer.write_text(answer.read_text().replace('"Pass"', message, 1))
+    elif message != "passed":
+        answer.write_text(message)
+    assert health("burn-in") == (0 if message == "passed" else 1)
     assert check(**wanted)[1].startswith(ends)
 
 

@@ -99,8 +99,8 @@ def test_what_slurm_refuses_is_written_down_for_up_and_taken_back_when_it_takes_
     controller.has("sbatch", "echo 'sbatch: error: invalid partition' >&2; exit 1")
     with pytest.raises(slurm.Silent, match="invalid partition"):
         collector.Collector().turn()
-    said = collector.emit("", "invalid partition")
+    answer = collector.emit("", "invalid partition")
     silent = controller.folder / "reports/collector.silent"
     assert json.loads(silent.read_text()) == {"reason": "invalid partition"}
-    assert collector.emit(said, "") == ""
+    assert collector.emit(answer, "") == ""
     assert not silent.exists()

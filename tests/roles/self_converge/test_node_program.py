@@ -160,8 +160,8 @@ def test_a_grant_counts_only_while_its_job_alone_is_there() -> None:
     ours = slurm.Use(out=False, ours=False, jobs=("gcluster-update-gpu001",))
     other = slurm.Use(out=False, ours=False, jobs=("gcluster-update-gpu001", "train"))
     gone = slurm.Use(out=False, ours=False, jobs=())
-    said = [bool(node.must_wait(use, "gpu001", granted=True)) for use in (ours, other, gone)]
-    assert said == [False, True, True]
+    answer = [bool(node.must_wait(use, "gpu001", granted=True)) for use in (ours, other, gone)]
+    assert answer == [False, True, True]
 
 
 @pytest.mark.usefixtures("mirror")

@@ -56,10 +56,10 @@ def compared(name: str) -> list[Compared]:
     written = case(name)
     ours = generated(name)
     return [
-        Compared(file, setting, said[0], ours[file].get(setting, NOTHING), *(said[1:] or [""]))
+        Compared(file, setting, answer[0], ours[file].get(setting, NOTHING), *(answer[1:] or [""]))
         for file, sources in written["settings"].items()
         for source, settings in sources.items()
-        for setting, said in settings.items()
+        for setting, answer in settings.items()
         if source in written["files"]
     ]
 
@@ -73,9 +73,9 @@ def case(name: str) -> dict[str, Any]:
 @cache
 def generated(name: str) -> dict[str, dict[str, str]]:
     """Return file -> setting -> value, compiled from the adopted or re-expressed blueprint."""
-    said = case(name)
-    pool = said["pool"]
-    text = said.get("spec") or spec_text(published.adopted(published.read_case(name)), "a test")
+    answer = case(name)
+    pool = answer["pool"]
+    text = answer.get("spec") or spec_text(published.adopted(published.read_case(name)), "a test")
     spec = load_text(text).spec
     assert spec is not None
     with TemporaryDirectory() as folder:
@@ -89,12 +89,12 @@ def generated(name: str) -> dict[str, dict[str, str]]:
     conf = files["/etc/slurm/slurm.conf"]
     site = spec.pools[pool].site
     nodes = pool.replace("_", "-")
-    assert spec.sites[site].provider == said["cloud"]
+    assert spec.sites[site].provider == answer["cloud"]
     return {
         "slurm.conf": _settings(conf),
         "cgroup.conf": _settings(files["/etc/slurm/cgroup.conf"]),
         "node line": _words(conf, f"NodeName={nodes}"),
-        "partition line": _words(conf, f"PartitionName={said.get('partition', pool)}"),
+        "partition line": _words(conf, f"PartitionName={answer.get('partition', pool)}"),
         "gres.conf": _words(files["/etc/slurm/gres.conf"], f"NodeName={nodes}"),
         "NCCL environment": _environment(groups[pool]),
         **_cloud(spec.sites[site].provider, text, site, pool),

@@ -272,7 +272,7 @@ def test_taints_of_kubespray_s_nodes_are_carried_and_others_are_listed() -> None
     taints = {"n1": ["team=vision:NoSchedule", "gpu:NoExecute"], "n2": ["nonsense"]}
     groups = {"kube_control_plane": ["m1"], "kube_node": ["n1", "n2"]}
     data = {name: {"hosts": hosts} for name, hosts in groups.items()}
-    hostvars = {host: {"node_taints": said} for host, said in taints.items()}
+    hostvars = {host: {"node_taints": answer} for host, answer in taints.items()}
     found = adopt_kubespray({**data, "_meta": {"hostvars": hostvars}}, name="c", **ABOUT)
     of_pools = [pool.get("kubernetes") for pool in found.spec["pools"].values()]
     assert {

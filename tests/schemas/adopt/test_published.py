@@ -159,9 +159,9 @@ def test_no_value_is_guessed(name: str) -> None:
     """Each value of the spec occurs in the source, is what was given, or is listed as a guess."""
     case = read_case(name)
     found = adopted(case)
-    said = json.dumps([case.data, case.given, case.provisioning, case.lifecycle]).lower()
-    said += " ".join(f"{e.where} {e.why}" for e in found.not_carried if e.kind == "guess").lower()
-    said += " ".join(e.where for e in found.not_carried if "specs write names" in e.why).lower()
+    output = json.dumps([case.data, case.given, case.provisioning, case.lifecycle]).lower()
+    output += " ".join(f"{e.where} {e.why}" for e in found.not_carried if e.kind == "guess").lower()
+    output += " ".join(e.where for e in found.not_carried if "specs write names" in e.why).lower()
     allowed = OWN_WORDS | FACTS.get(name, frozenset())
     guessed = []
     for path, value in _leaves({k: v for k, v in found.spec.items() if k != "name"}):
@@ -170,9 +170,9 @@ def test_no_value_is_guessed(name: str) -> None:
             continue
         if path[0] == "hooks" and "script left out here" in text:  # the text around it has tests
             continue
-        plain = re.sub(r"[.-]", "", said)  # ubuntu-22.04 is ubuntu2204 to some
+        plain = re.sub(r"[.-]", "", output)  # ubuntu-22.04 is ubuntu2204 to some
         parts = _parts(text.lower())
-        if not all(p in said or p in allowed or re.sub(r"[.-]", "", p) in plain for p in parts):
+        if not all(p in output or p in allowed or re.sub(r"[.-]", "", p) in plain for p in parts):
             guessed.append((path, value))
     assert guessed == []
 

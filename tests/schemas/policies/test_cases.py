@@ -67,9 +67,9 @@ def test_the_spec_of_a_case_is_right_but_for_its_policies(case: str) -> None:
 
 
 def test_every_code_of_policies_has_a_case_and_is_explained() -> None:
-    said = {str(found["code"]) for case in _NAMES for found in findings(case)}
+    message = {str(found["code"]) for case in _NAMES for found in findings(case)}
 
-    assert {code for code in said if code.startswith("GC8")} == set(POLICY_CODES)
+    assert {code for code in message if code.startswith("GC8")} == set(POLICY_CODES)
     for summary, explanation in POLICY_CODES.values():
         assert summary.endswith(".")
         assert explanation.endswith(".")

@@ -70,7 +70,7 @@ def test_a_spec_that_breaks_one_policy_is_reported_which_and_whose(
     name: str, tmp_path: Path
 ) -> None:
     folder = Path(shutil.copytree(_FOLDER, tmp_path / "example"))
-    right, wrong, said = _BREACHES[name]
+    right, wrong, answer = _BREACHES[name]
     spec = folder / "cluster.yaml"
     text = spec.read_text(encoding="utf-8")
     assert text.count(right) == 1
@@ -81,5 +81,5 @@ def test_a_spec_that_breaks_one_policy_is_reported_which_and_whose(
         c.policy.name: c.policy.owner for c in load_policies(_FOLDER / "policies.yaml").policies
     }
     assert summary.startswith(f'policy "{name}" of {owners[name]}: ')
-    assert said in summary
+    assert answer in summary
     assert severity == (Severity.WARNING if name == "quotas" else Severity.ERROR)

@@ -226,9 +226,9 @@ def test_a_later_burst_stays_on_the_option_that_is_in_use(
     request.getfixturevalue("without_spot")
     with pytest.raises(ProviderError) as refused:
         grow(["train002"], "intent-2")
-    [said] = refused.value.diagnostics
-    assert said.code == "GC960"
-    assert "p5.48xlarge" in said.detail
+    [message] = refused.value.diagnostics
+    assert message.code == "GC960"
+    assert "p5.48xlarge" in message.detail
     assert list(instance_ids(api, plan)) == ["train001"]
 
 

@@ -21,8 +21,8 @@ def train(text: str, catalog: Catalog) -> PoolPlan:
 
 
 def test_each_option_is_tried_in_all_zones_before_the_next(catalog: Catalog) -> None:
-    said = "count: 2, zones: [use1-az4, use1-az6], market: [{reservation: cr-0abc}, spot]"
-    pool = train(BASE.replace("count: 2", said), catalog)
+    answer = "count: 2, zones: [use1-az4, use1-az6], market: [{reservation: cr-0abc}, spot]"
+    pool = train(BASE.replace("count: 2", answer), catalog)
     assert [(offer.option.market, offer.zone) for offer in pool.offers] == [
         ("reservation", "use1-az4"),
         ("reservation", "use1-az6"),
@@ -60,7 +60,7 @@ def test_a_node_that_is_on_no_option_is_not_made(catalog: Catalog) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "ami", "user", "device"),
+    ("message", "ami", "user", "device"),
     [
         ("ubuntu-22.04", "/ubuntu/server/22.04/", "ubuntu", "/dev/sda1"),
         ("ubuntu-24.04", "/ubuntu/server/24.04/", "ubuntu", "/dev/sda1"),
@@ -68,9 +68,9 @@ def test_a_node_that_is_on_no_option_is_not_made(catalog: Catalog) -> None:
     ],
 )
 def test_the_image_is_the_vendors_newest_of_the_distribution(
-    said: str, ami: str, user: str, device: str, catalog: Catalog
+    message: str, ami: str, user: str, device: str, catalog: Catalog
 ) -> None:
-    text = BASE.replace("scheduler:", f"software: {{distribution: {said}}}\nscheduler:")
+    text = BASE.replace("scheduler:", f"software: {{distribution: {message}}}\nscheduler:")
     image = train(text, catalog).image
     assert image.ami.startswith("resolve:ssm:")
     assert ami in image.ami

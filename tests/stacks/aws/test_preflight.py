@@ -91,11 +91,11 @@ def test_each_question_that_is_refused_is_named(
         calm.record(service, operation, body, 403)
     else:
         calm.answer(service, operation, "unauthorized.xml", 403)
-    said = [f for f in preflight(api, spec_of(IMAGE), planned(), catalog) if f.code == "GC970"]
-    assert all(finding.severity is Severity.WARNING for finding in said)
-    assert all(not f.detail or f.detail not in f.summary for f in said)
-    assert all("goes on from it" not in finding.hint for finding in said)
-    assert any(finding.summary.startswith(f"{what}: not checked") for finding in said)
+    answer = [f for f in preflight(api, spec_of(IMAGE), planned(), catalog) if f.code == "GC970"]
+    assert all(finding.severity is Severity.WARNING for finding in answer)
+    assert all(not f.detail or f.detail not in f.summary for f in answer)
+    assert all("goes on from it" not in finding.hint for finding in answer)
+    assert any(finding.summary.startswith(f"{what}: not checked") for finding in answer)
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ def test_over_efa_they_let_everything_through_both_ways(graph: Ask) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "paths"),
+    ("message", "paths"),
     [
         ("import: 's3://a'", {"/": ("s3://a", True, False)}),
         ("export: 's3://a'", {"/": ("s3://a", False, True)}),
@@ -93,9 +93,9 @@ def test_over_efa_they_let_everything_through_both_ways(graph: Ask) -> None:
     ],
 )
 def test_buckets_are_linked_for_what_the_spec_has(
-    said: str, paths: dict[str, tuple[str, bool, bool]], graph: Ask
+    message: str, paths: dict[str, tuple[str, bool, bool]], graph: Ask
 ) -> None:
-    recorded = graph(LUSTRE.replace("import: 's3://data/in'", said))
+    recorded = graph(LUSTRE.replace("import: 's3://data/in'", message))
     found = {
         link.inputs["fileSystemPath"]: (
             link.inputs["dataRepositoryPath"],

@@ -234,10 +234,10 @@ class AzureDouble(BaseAdapter):
         return status, error(code, "the agent can't be queried")
 
     def _printed(self, machine: str) -> object:
-        said = fixture("run_command.json")
-        first = said["value"][0]
+        answer = fixture("run_command.json")
+        first = answer["value"][0]
         first["message"] = first["message"].replace("OUTPUT", self.scripts.get(machine, ""))
-        return said
+        return answer
 
     def _every(self) -> list[Any]:
         return [one.shown() for one in self.sets.values()] + self.more

@@ -55,9 +55,9 @@ def test_azure_takes_every_input(name: str, tmp_path: Path) -> None:
     """Names too, as the provider makes them of ours."""
     provider = AzureCloud("", "")
     found = [
-        f"{one.resource.name}: {said}"
+        f"{one.resource.name}: {answer}"
         for one in made(GRAPHS[name](), tmp_path)
-        for said in complaints(one.resource.type, named(provider, one))
+        for answer in complaints(one.resource.type, named(provider, one))
     ]
     assert found == []
 
@@ -99,7 +99,7 @@ def test_an_input_that_no_model_has_is_seen() -> None:
     }  # fmt: skip
     given = {"location": 7, "tags": {"a": 1}, "securityRules": [rule]}
     answer = complaints("azure-native:network:NetworkSecurityGroup", given)
-    assert [said.partition(" is none of")[0] for said in answer] == [
+    assert [result.partition(" is none of")[0] for result in answer] == [
         "NetworkSecurityGroup.location: 7 is no str",
         "NetworkSecurityGroup.tags: 1 is no str",
         "NetworkSecurityGroup.securityRules.priority: '100' is no int",
@@ -117,7 +117,7 @@ def test_what_is_out_of_its_range_or_not_of_its_pattern_is_seen() -> None:
     }  # fmt: skip
     group = {"resourceGroupName": "g", "networkSecurityGroupName": "n", "securityRules": [rule]}
     told = [*complaints("azure-native:network:NetworkSecurityGroup", group)]
-    assert [said.partition(": ")[2].partition(" of ")[0] for said in told] == [
+    assert [answer.partition(": ")[2].partition(" of ")[0] for answer in told] == [
         "'-ssh' is not", "99 is not from 100 to 4096",
     ]  # fmt: skip
     service = {
@@ -146,6 +146,6 @@ def test_compute_is_held_to_its_sdk_too() -> None:
         "creationData": {"createOption": "Emptied"},
     }  # fmt: skip
     answer = complaints("azure-native:compute:Disk", given)
-    assert [said.partition(":")[0] for said in answer] == [
+    assert [result.partition(":")[0] for result in answer] == [
         "Disk.creationData.createOption", "SDK Disk.creationData.createOption",
     ]  # fmt: skip

@@ -290,9 +290,9 @@ def test_a_subnet_that_exists_must_have_room(in_another_region: AzureDouble) -> 
 
 def test_a_subnet_that_may_not_be_read_is_named(in_another_region: AzureDouble) -> None:
     in_another_region.denied = {NODES}
-    said = findings_of(in_another_region, machine=GUEST)
-    assert {finding.code for finding in said} == {"GC992"}
-    assert said[0].summary.startswith("subnet compute: not checked")
+    answer = findings_of(in_another_region, machine=GUEST)
+    assert {finding.code for finding in answer} == {"GC992"}
+    assert answer[0].summary.startswith("subnet compute: not checked")
 
 
 def test_a_reservation_that_may_not_be_read_is_named(in_another_region: AzureDouble) -> None:

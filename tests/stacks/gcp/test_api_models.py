@@ -45,9 +45,9 @@ def calls(graph: RecordedGraph, folder: Path) -> list[tuple[str, Call]]:
 @pytest.mark.parametrize("name", GRAPHS)
 def test_google_takes_every_input(name: str, tmp_path: Path) -> None:
     found = [
-        f"{resource} {call.method}: {said}"
+        f"{resource} {call.method}: {answer}"
         for resource, call in calls(GRAPHS[name](), tmp_path)
-        for said in complaints(call)
+        for answer in complaints(call)
     ]
     assert found == []
 
@@ -114,7 +114,7 @@ def test_what_no_document_has_is_seen() -> None:
     }  # fmt: skip
     given = Call("compute.disks.insert", {"project": "P!", "colour": "blue"}, body)
     assert [
-        said.partition(" does not")[0].partition(" is none")[0] for said in complaints(given)
+        answer.partition(" does not")[0].partition(" is none")[0] for answer in complaints(given)
     ] == [
         "project: P!",
         "colour: compute.disks.insert has no such parameter",

@@ -189,15 +189,15 @@ def test_where_the_operator_brings_the_driver_gke_brings_neither_it_nor_a_plugin
 
 
 @pytest.mark.parametrize(
-    ("said", "key", "value"),
+    ("message", "key", "value"),
     [
         ("mig: all-1g.10gb", "gpuPartitionSize", "1g.10gb"),
         ("time_slices: 4", "gpuSharingConfig",
          {"gpuSharingStrategy": "TIME_SHARING", "maxSharedClientsPerGpu": 4}),
     ],
 )  # fmt: skip
-def test_gke_s_own_plugin_cuts_and_shares_gpus(said: str, key: str, value: object) -> None:
-    text = GKE.replace("control_plane: gke", f"control_plane: gke, gpu: {{{said}}}")
+def test_gke_s_own_plugin_cuts_and_shares_gpus(message: str, key: str, value: object) -> None:
+    text = GKE.replace("control_plane: gke", f"control_plane: gke, gpu: {{{message}}}")
     [pool] = [p for p in graph_of(text).of_type("NodePool") if "system" not in p.name]
     [gpu] = items(part(pool, "nodeConfig")["guestAccelerators"])
     assert gpu[key] == value

@@ -72,8 +72,8 @@ def test_no_machine_is_open_to_the_world(machine: str) -> None:
 
 @every_machine
 def test_no_private_key_and_no_world_readable_secret_is_anywhere(machine: str) -> None:
-    said = recorded(spec_of(machine)).to_json().decode()
-    assert "PRIVATE KEY" not in said
+    answer = recorded(spec_of(machine)).to_json().decode()
+    assert "PRIVATE KEY" not in answer
     for made in Graph(recorded(spec_of(machine))).of_type(TEMPLATE):
         metadata = part(made, "metadata")
         assert metadata["enable-guest-attributes"] == "TRUE"

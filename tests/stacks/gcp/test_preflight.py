@@ -182,10 +182,10 @@ def test_an_image_that_is_gone_or_of_other_processors_is_an_error(google: Google
 def test_what_exists_must_fit(google: Google) -> None:
     subnet = "/compute/projects/acme-net/regions/us-central1/subnetworks/gpu"
     google.fixed[subnet] = (200, {"network": "x/networks/other", "ipCidrRange": "10.0.0.0/30"})
-    said = [found.summary for found in findings_of(google, "a2-ultragpu-8g")["GC985"]]
-    assert any("is in x/networks/other" in summary for summary in said)
-    assert any("has 0 addresses, the nodes need 3" in summary for summary in said)
-    assert any("nodes@acme-ml.iam.gserviceaccount.com does not exist" in s for s in said)
+    message = [found.summary for found in findings_of(google, "a2-ultragpu-8g")["GC985"]]
+    assert any("is in x/networks/other" in summary for summary in message)
+    assert any("has 0 addresses, the nodes need 3" in summary for summary in message)
+    assert any("nodes@acme-ml.iam.gserviceaccount.com does not exist" in s for s in message)
 
 
 def test_a_subnet_must_have_room_for_what_is_still_to_be_made(google: Google) -> None:
@@ -239,8 +239,8 @@ IMAGES = "/compute/projects/ubuntu-os-cloud/global/images/family"
 )
 def test_each_question_that_is_refused_is_named(google: Google, path: str, what: str) -> None:
     google.fixed[path] = (403, {"error": {"status": "PERMISSION_DENIED", "message": "you may not"}})
-    said = [found.summary for found in findings_of(google)["GC988"]]
-    assert any(summary.startswith(what) and "not checked" in summary for summary in said)
+    message = [found.summary for found in findings_of(google)["GC988"]]
+    assert any(summary.startswith(what) and "not checked" in summary for summary in message)
 
 
 @pytest.mark.parametrize(
@@ -255,8 +255,8 @@ def test_each_question_that_is_refused_is_named(google: Google, path: str, what:
 )
 def test_what_exists_and_may_not_be_read_is_named(google: Google, path: str, what: str) -> None:
     google.fixed[path] = (403, {"error": {"status": "PERMISSION_DENIED", "message": "you may not"}})
-    said = [found.summary for found in findings_of(google, "a2-ultragpu-8g")["GC988"]]
-    assert any(summary.startswith(what) for summary in said)
+    message = [found.summary for found in findings_of(google, "a2-ultragpu-8g")["GC988"]]
+    assert any(summary.startswith(what) for summary in message)
 
 
 def test_an_account_of_another_owner_with_the_name_of_ours_is_refused(google: Google) -> None:
@@ -273,8 +273,8 @@ def test_an_account_of_another_owner_with_the_name_of_ours_is_refused(google: Go
 
 def test_a_reservation_that_may_not_be_read_is_named(google: Google) -> None:
     google.fixed[RESERVATION] = (403, {"error": {"status": "PERMISSION_DENIED", "message": "no"}})
-    said = [found.summary for found in findings_of(google, "a3-megagpu-8g")["GC988"]]
-    assert any(summary.startswith("reservation projects/acme-ml") for summary in said)
+    message = [found.summary for found in findings_of(google, "a3-megagpu-8g")["GC988"]]
+    assert any(summary.startswith("reservation projects/acme-ml") for summary in message)
 
 
 class ExpiredLogin:

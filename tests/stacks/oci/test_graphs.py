@@ -244,18 +244,18 @@ def test_nodes_may_do_what_their_buckets_need_and_no_more() -> None:
     assert "instance.compartment.id = 'ocid1.compartment.oc1..research'" in str(
         group.inputs["matchingRule"]
     )
-    said = graph.named("lab-here-node-buckets", "Policy").inputs["statements"]
-    assert isinstance(said, list)
-    assert all("target.bucket.name='acme-checkpoints'" in str(line) for line in said)
+    answer = graph.named("lab-here-node-buckets", "Policy").inputs["statements"]
+    assert isinstance(answer, list)
+    assert all("target.bucket.name='acme-checkpoints'" in str(line) for line in answer)
     every = [str(line) for p in graph.of_type("Policy") for line in p.inputs["statements"]]  # type: ignore[union-attr]  # a list
     assert not any("manage all-resources" in line or "in tenancy" in line for line in every)
 
 
 def test_a_controller_that_bursts_may_end_only_nodes() -> None:
     graph = graph_of("BM.GPU.H200.8")
-    said = graph.named("lab-here-burst", "Policy").inputs["statements"]
-    assert isinstance(said, list)
-    ending = [str(line) for line in said if "INSTANCE_DELETE" in str(line)]
+    answer = graph.named("lab-here-burst", "Policy").inputs["statements"]
+    assert isinstance(answer, list)
+    ending = [str(line) for line in answer if "INSTANCE_DELETE" in str(line)]
     [line] = ending
     assert ".role='node'" in line
     head = graph.named("lab-here-head", "Instance")

@@ -18,8 +18,8 @@ MACHINE = "BM.GPU.H100.8"
 def findings_of(api: Api, machine: str = MACHINE, **pool: object) -> dict[str, list[Diagnostic]]:
     found: dict[str, list[Diagnostic]] = {}
     spec = spec_of(machine, **pool)
-    for said in preflight(api, spec, plan_of(machine, **pool), load_catalog()):
-        found.setdefault(said.code, []).append(said)
+    for answer in preflight(api, spec, plan_of(machine, **pool), load_catalog()):
+        found.setdefault(answer.code, []).append(answer)
     return found
 
 
@@ -30,10 +30,10 @@ def test_nothing_is_made(oracle: Oracle) -> None:
 
 
 def test_a_limit_that_leaves_too_little_is_an_error_of_its_domain(oracle: Oracle) -> None:
-    [said] = findings_of(oracle.api())["GC972"]
-    assert said.severity is Severity.ERROR
-    assert "gpu-h100-count leaves 8 gpu in availability domain 2" in said.summary
-    assert "need 16 more" in said.summary
+    [answer] = findings_of(oracle.api())["GC972"]
+    assert answer.severity is Severity.ERROR
+    assert "gpu-h100-count leaves 8 gpu in availability domain 2" in answer.summary
+    assert "need 16 more" in answer.summary
 
 
 def test_machines_of_the_cluster_that_run_are_needed_no_more(oracle: Oracle) -> None:
@@ -45,51 +45,51 @@ def test_machines_of_the_cluster_that_run_are_needed_no_more(oracle: Oracle) -> 
 
 
 def test_a_domain_out_of_capacity_is_a_warning(oracle: Oracle) -> None:
-    said = [
+    message = [
         item
         for item in findings_of(oracle.api())["GC973"]
         if "out of host capacity" in item.summary
     ]
-    assert said
-    assert {item.severity for item in said} == {Severity.WARNING}
+    assert message
+    assert {item.severity for item in message} == {Severity.WARNING}
 
 
 def test_a_reservation_with_too_little_left_is_an_error(oracle: Oracle) -> None:
-    [said] = findings_of(oracle.api())["GC974"]
-    assert "has 1 BM.GPU.H100.8 free, 2 are still to be made" in said.summary
+    [answer] = findings_of(oracle.api())["GC974"]
+    assert "has 1 BM.GPU.H100.8 free, 2 are still to be made" in answer.summary
 
 
 def test_a_reservation_in_another_domain_is_an_error(oracle: Oracle) -> None:
     name = "GET compute/computeCapacityReservations/ocid1.capacityreservation.oc1.iad.h100"
     oracle.fixed[name] |= {"availabilityDomain": "Uocm:US-ASHBURN-AD-3"}
-    said = [item.summary for item in findings_of(oracle.api())["GC974"]]
-    assert any("is in Uocm:US-ASHBURN-AD-3, not Uocm:US-ASHBURN-AD-2" in text for text in said)
+    message = [item.summary for item in findings_of(oracle.api())["GC974"]]
+    assert any("is in Uocm:US-ASHBURN-AD-3, not Uocm:US-ASHBURN-AD-2" in text for text in message)
 
 
 def test_a_network_that_does_not_fit_is_reported_part_by_part(oracle: Oracle) -> None:
-    said = [item.summary for item in findings_of(oracle.api(), "BM.GPU.A100-v2.8")["GC976"]]
-    assert any("is in ocid1.vcn.oc1.iad.other, not ocid1.vcn.oc1.iad.acme" in t for t in said)
-    assert any("it allows no public addresses" in text for text in said)
-    assert any("has 1 free addresses, the nodes need 3 more" in text for text in said)
+    message = [item.summary for item in findings_of(oracle.api(), "BM.GPU.A100-v2.8")["GC976"]]
+    assert any("is in ocid1.vcn.oc1.iad.other, not ocid1.vcn.oc1.iad.acme" in t for t in message)
+    assert any("it allows no public addresses" in text for text in message)
+    assert any("has 1 free addresses, the nodes need 3 more" in text for text in message)
 
 
 def test_an_image_that_is_not_made_for_the_shape_is_reported(oracle: Oracle) -> None:
-    [said] = findings_of(oracle.api(), "BM.GPU.B200.8")["GC977"]
-    assert "is not made for BM.GPU.B200.8" in said.summary
+    [answer] = findings_of(oracle.api(), "BM.GPU.B200.8")["GC977"]
+    assert "is not made for BM.GPU.B200.8" in answer.summary
 
 
 def test_what_oci_does_not_answer_is_reported_as_unknown(oracle: Oracle) -> None:
     del oracle.fixed["POST compute/computeCapacityReports"]
-    said = findings_of(oracle.api())["GC970"]
-    assert all(item.severity is Severity.WARNING for item in said)
-    assert any("not checked" in item.summary for item in said)
+    answer = findings_of(oracle.api())["GC970"]
+    assert all(item.severity is Severity.WARNING for item in answer)
+    assert any("not checked" in item.summary for item in answer)
 
 
 def test_a_login_that_is_refused_is_one_warning_for_all(oracle: Oracle) -> None:
     oracle.logged_out = True
     found = findings_of(oracle.api())
-    [said] = found["GC970"]
-    assert "not logged in to OCI" in said.summary
+    [answer] = found["GC970"]
+    assert "not logged in to OCI" in answer.summary
     assert list(found) == ["GC970"]
 
 

@@ -94,7 +94,7 @@ EARLIER, LATER = "2001-01-01T00:00:00Z", "2999-01-01T00:00:00Z"
 
 
 @pytest.mark.parametrize(
-    ("said", "expected"),
+    ("message", "expected"),
     [
         (f"a: created {OWN} (pid 99999999) at x", ()),
         (f"a: created {OWN} (pid {os.getpid()}) at {LATER}", (os.getpid(),)),
@@ -107,6 +107,6 @@ EARLIER, LATER = "2001-01-01T00:00:00Z", "2999-01-01T00:00:00Z"
     ids=["gone", "own", "another-with-its-pid", "alive", "elsewhere", "one-of-two", "no-lock"],
 )
 def test_locks_are_left_behind_by_processes_of_this_machine_that_are_gone(
-    said: str, expected: tuple[int, ...] | None
+    message: str, expected: tuple[int, ...] | None
 ) -> None:
-    assert left_behind_by(said) == expected
+    assert left_behind_by(message) == expected

@@ -57,7 +57,7 @@ def test_a_message_that_is_empty_is_still_a_finding(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (
             "Forbidden: <!DOCTYPE html>\n<html><head><title>403 Forbidden</title></head>\n"
@@ -77,5 +77,5 @@ def test_a_message_that_is_empty_is_still_a_finding(text: str) -> None:
     ],
     ids=["with a title", "as botocore prints bytes", "cut short, without a title", "empty"],
 )
-def test_of_a_page_of_html_its_title_is_reported(text: str, said: str) -> None:
-    assert translate(text).detail == said
+def test_of_a_page_of_html_its_title_is_reported(text: str, message: str) -> None:
+    assert translate(text).detail == message

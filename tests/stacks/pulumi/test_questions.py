@@ -67,25 +67,25 @@ def test_all_questions_are_open_at_the_same_time() -> None:
 
 
 def test_a_question_without_an_answer_is_a_warning_with_the_clouds_message() -> None:
-    said, other = run_preflight(CLOUD, [Question("the quota", refused), Question("b", small)])
-    assert (said.code, said.severity) == ("GC988", Severity.WARNING)
-    assert said.summary == "the quota: not checked, the login may not do this"
-    assert (said.detail, said.hint) == ("Denied", "ask")
+    answer, other = run_preflight(CLOUD, [Question("the quota", refused), Question("b", small)])
+    assert (answer.code, answer.severity) == ("GC988", Severity.WARNING)
+    assert answer.summary == "the quota: not checked, the login may not do this"
+    assert (answer.detail, answer.hint) == ("Denied", "ask")
     assert other == SMALL
 
 
 def test_an_answer_that_cannot_be_read_is_no_traceback() -> None:
-    [said] = run_preflight(CLOUD, [Question("the quota", odd)])
-    assert said.summary == "the quota: not checked, the answer can't be read"
-    assert "Expected `int`" in said.detail
+    [answer] = run_preflight(CLOUD, [Question("the quota", odd)])
+    assert answer.summary == "the quota: not checked, the answer can't be read"
+    assert "Expected `int`" in answer.detail
 
 
 def test_all_that_needs_a_login_is_one_warning_and_the_rest_is_answered() -> None:
     requested = [Question("a", logged_out), Question("b", small), Question("c", logged_out)]
-    said, other = run_preflight(CLOUD, requested)
-    assert (said.code, said.severity) == ("GC970", Severity.WARNING)
-    assert said.summary == "not logged in to Nimbus: 2 questions were not answered"
-    assert said.detail.splitlines() == ["Not known: a, c", "said so"]
+    answer, other = run_preflight(CLOUD, requested)
+    assert (answer.code, answer.severity) == ("GC970", Severity.WARNING)
+    assert answer.summary == "not logged in to Nimbus: 2 questions were not answered"
+    assert answer.detail.splitlines() == ["Not known: a, c", "said so"]
     assert other == SMALL
 
 
@@ -124,6 +124,8 @@ def test_what_is_is_unknown_to_every_question_that_needs_it() -> None:
 def test_a_price_is_held_against_the_catalog(
     known: float | None, severity: Severity, more: str
 ) -> None:
-    said = price_finding("GC979", "p9", "spot", 10.0, source="the list, 5 minutes old", known=known)
-    assert said.summary == f"p9 costs 10.00 USD an hour (spot){more}"
-    assert (said.severity, said.detail) == (severity, "the list, 5 minutes old")
+    answer = price_finding(
+        "GC979", "p9", "spot", 10.0, source="the list, 5 minutes old", known=known
+    )
+    assert answer.summary == f"p9 costs 10.00 USD an hour (spot){more}"
+    assert (answer.severity, answer.detail) == (severity, "the list, 5 minutes old")

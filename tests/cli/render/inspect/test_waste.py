@@ -251,14 +251,14 @@ def test_what_is_no_exported_report_is_refused_in_words(tmp_path: Path, text: st
 
 def test_goodput_is_the_share_of_gpu_hours_of_jobs_that_completed() -> None:
     # 2 GPUs for 3 h completed; 1 GPU for 2 h failed; a running one and one without GPUs don't count
-    said = (
+    answer = (
         "COMPLETED|10800|billing=8,cpu=8,gres/gpu=2,gres/gpu:h100=2,node=1|nlp\n"
         "FAILED|7200|cpu=8,gres/gpu=1,node=1|nlp\n"
         "RUNNING|7200|cpu=8,gres/gpu=8,node=1|nlp\n"
         "COMPLETED|7200|cpu=8,node=1|cpuonly\n"
         "CANCELLED by 2001|3600|gres/gpu=1|a|b\n"
     )
-    ended = ended_jobs(said)
+    ended = ended_jobs(answer)
 
     assert ended.keys() == {"nlp", "a|b"}
     assert (ended["nlp"].completed, ended["nlp"].others, ended["nlp"].goodput) == (6, 2, 0.75)

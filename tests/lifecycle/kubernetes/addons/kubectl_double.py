@@ -24,10 +24,10 @@ class KubectlDouble(Kubectl):
         words = " ".join(arguments)
         self.calls.append(words)
         self.given.append(stdin or "")
-        said = next(
+        result = next(
             (answer for begin, answer in self.answers.items() if words.startswith(begin)), ""
         )
-        return SshResult(returncode=0, stdout=said, stderr="")
+        return SshResult(returncode=0, stdout=result, stderr="")
 
     def deleted(self) -> list[str]:
         """Return the deletions that it was called for, in order."""

@@ -30,16 +30,16 @@ def publisher() -> Iterator[Publisher]:
         yield content
 
 
-def addon(publisher: Publisher, **said: object) -> Addon:
-    return msgspec.convert(entry(publisher, "widgets", CHART) | said, Addon)
+def addon(publisher: Publisher, **answer: object) -> Addon:
+    return msgspec.convert(entry(publisher, "widgets", CHART) | answer, Addon)
 
 
 def refused(requested: Addon, bundle: Path | None = None) -> str:
     with pytest.raises(LifecycleError) as error:
         artefact(requested, bundle, get)
-    (said,) = error.value.diagnostics
-    assert (said.code, error.value.exit_code) == ("GC1060", Exit.REFUSED)
-    return said.summary
+    (message,) = error.value.diagnostics
+    assert (message.code, error.value.exit_code) == ("GC1060", Exit.REFUSED)
+    return message.summary
 
 
 def test_it_is_fetched_once_and_not_queried_again(publisher: Publisher, cache: Path) -> None:

@@ -45,12 +45,12 @@ def publisher() -> Iterator[Publisher]:
         yield content
 
 
-def desired(folder: Path, publisher: Publisher, **said: object) -> tuple[DesiredAddon, ...]:
-    answer = entry(publisher, "widgets", charts.full()) | said
+def desired(folder: Path, publisher: Publisher, **result: object) -> tuple[DesiredAddon, ...]:
+    answer = entry(publisher, "widgets", charts.full()) | result
     return desired_addons(facts_of(write(folder, answer), *NEEDED))
 
 
-def record(one: DesiredAddon, **said: object) -> Record:
+def record(one: DesiredAddon, **result: object) -> Record:
     whole = Record(
         addon="widgets",
         version="1.0.0",
@@ -60,7 +60,7 @@ def record(one: DesiredAddon, **said: object) -> Record:
         kinds=("deployments.apps",),
         objects=(Placed(*KEY, fields=fields_of(MINE)),),
     )
-    return msgspec.structs.replace(whole, **said)
+    return msgspec.structs.replace(whole, **result)
 
 
 def test_what_has_no_record_comes(tmp_path: Path, publisher: Publisher) -> None:
@@ -76,7 +76,7 @@ def test_what_is_as_recorded_and_there_is_left_alone(tmp_path: Path, publisher: 
 
 
 @pytest.mark.parametrize(
-    ("said", "line"),
+    ("result", "line"),
     [
         ({"digest": "sha256:" + "0" * 64}, "change add-on widgets: its values or images"),
         ({"images": {"a:1": "sha256:" + "0" * 64}}, "change add-on widgets: its values or images"),
@@ -85,10 +85,10 @@ def test_what_is_as_recorded_and_there_is_left_alone(tmp_path: Path, publisher: 
     ids=["digest", "images", "version"],
 )
 def test_what_is_rendered_from_something_else_changes(
-    tmp_path: Path, publisher: Publisher, said: dict[str, object], line: str
+    tmp_path: Path, publisher: Publisher, result: dict[str, object], line: str
 ) -> None:
     (before,) = desired(tmp_path, publisher)
-    after = desired(tmp_path, publisher, **said)
+    after = desired(tmp_path, publisher, **result)
     found = addon_changes(after, {"widgets": record(before)}, {("widgets", KEY)})
     assert found.lines()[0].startswith(line)
     assert found.only_put_back().pending == ()

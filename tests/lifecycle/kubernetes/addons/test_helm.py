@@ -20,8 +20,8 @@ def program(folder: Path, script: str) -> Path:
 def refusal() -> tuple[str, str]:
     with pytest.raises(LifecycleError) as error:
         find_helm()
-    (said,) = error.value.diagnostics
-    return said.code, said.summary
+    (message,) = error.value.diagnostics
+    return message.code, message.summary
 
 
 @pytest.mark.parametrize("version", ["v3.18.0", "v3.20.1", "v4.1.4"])
@@ -54,9 +54,9 @@ def test_its_own_words_are_reported_where_it_refuses(tmp_path: Path) -> None:
     helm = Helm(path=str(path), version="v4.1.4")
     with pytest.raises(LifecycleError) as error:
         helm.template(b"", "widgets", namespace="ns", values={}, release="1.35")
-    (said,) = error.value.diagnostics
-    assert said.code == "GC1062"
-    assert said.summary.endswith("Error: colour is no number")
+    (message,) = error.value.diagnostics
+    assert message.code == "GC1062"
+    assert message.summary.endswith("Error: colour is no number")
 
 
 def test_neither_its_plugins_nor_a_kubeconfig_of_this_machine_is_used(
@@ -66,6 +66,6 @@ def test_neither_its_plugins_nor_a_kubeconfig_of_this_machine_is_used(
     monkeypatch.setenv("HELM_PLUGINS", "/somewhere/plugins")
     path = program(tmp_path, 'cat >/dev/null; echo "$KUBECONFIG $HELM_PLUGINS $*"')
     helm = Helm(path=str(path), version="v4.1.4")
-    said = helm.template(b"", "widgets", namespace="ns", values={}, release="1.35").decode()
-    assert "/somewhere" not in said
-    assert "--kube-version=1.35" in said
+    answer = helm.template(b"", "widgets", namespace="ns", values={}, release="1.35").decode()
+    assert "/somewhere" not in answer
+    assert "--kube-version=1.35" in answer

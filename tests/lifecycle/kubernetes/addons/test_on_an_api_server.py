@@ -62,8 +62,8 @@ class Lab:
         fetch_and_render(wanted, existing, silent)
         clock = Clock(lambda: self.kubelet.now, self.kubelet.sleep)
         step = AddonsStep(self.kubectl, wanted.facts, (), silent, clock=clock, limit_s=limit_s)
-        said = step.bring(existing)
-        return said if any(d.is_error for d in said) else (*said, *step.remove(existing))
+        answer = step.bring(existing)
+        return answer if any(d.is_error for d in answer) else (*answer, *step.remove(existing))
 
     def get(self, *what: str) -> Any:
         """Return an object, or None."""
@@ -93,8 +93,8 @@ def test_all_kinds_that_the_server_has_by_itself_are_known_to_be_built_in(lab: L
 def test_a_chart_comes_whole_with_its_kinds_its_hooks_and_our_labels(lab: Lab) -> None:
     wanted = lab.desired(entry(lab.publisher, "widgets", charts.full()))
     assert lab.look(wanted).lines() == ("add add-on widgets 1.0.0",)
-    said = lab.up(wanted)
-    assert [d.code for d in said if d.is_error] == [], said
+    answer = lab.up(wanted)
+    assert [d.code for d in answer if d.is_error] == [], answer
     settings = lab.get("configmap", "settings", f"--namespace={NS}")
     assert settings["data"] == {"colour": "blue", "release": "35"}
     labels = settings["metadata"]["labels"]
@@ -108,8 +108,8 @@ def test_a_chart_comes_whole_with_its_kinds_its_hooks_and_our_labels(lab: Lab) -
 
 
 def test_hooks_that_never_run_and_images_at_no_digest_are_named(lab: Lab) -> None:
-    said = lab.up(lab.desired(entry(lab.publisher, "widgets", charts.full())))
-    answer = {d.code: d.summary for d in said}
+    result = lab.up(lab.desired(entry(lab.publisher, "widgets", charts.full())))
+    answer = {d.code: d.summary for d in result}
     assert answer["GC1063"].endswith("hooks that up never runs: Job/clean (pre-delete)")
     assert "example.org/manager:1" in answer["GC1066"]
 
@@ -201,9 +201,9 @@ def test_where_what_was_applied_is_lost_a_plan_reports_that_all_of_it_comes_agai
     patch = json.dumps({"data": {"packed": "eA=="}})
     lab.kubectl.text("patch", "secret", "gcluster-addon-widgets", system, f"--patch={patch}")
     lab.kubectl.text("delete", "configmap", "settings", f"--namespace={NS}")
-    (said,) = lab.up(wanted)
-    assert (said.code, said.is_error) == ("GC1070", True)
-    assert "delete secret gcluster-addon-widgets" in said.hint
+    (answer,) = lab.up(wanted)
+    assert (answer.code, answer.is_error) == ("GC1070", True)
+    assert "delete secret gcluster-addon-widgets" in answer.hint
     lab.kubectl.text("delete", "secret", "gcluster-addon-widgets", system)
 
 
@@ -241,8 +241,8 @@ def test_a_run_that_was_cut_off_is_gone_on_with_and_cleaned_up_after(lab: Lab) -
 
 def test_a_workload_that_does_not_come_is_named_with_what_the_scheduler_has(lab: Lab) -> None:
     late = charts.full(manager=charts.MANAGER.replace("{{ .Values.replicas }}", "1"))
-    said = lab.up(lab.desired(entry(lab.publisher, "widgets", late)), limit_s=20)
-    stopped = said[-1]
+    answer = lab.up(lab.desired(entry(lab.publisher, "widgets", late)), limit_s=20)
+    stopped = answer[-1]
     assert (stopped.code, stopped.is_error) == ("GC1065", True)
     assert "add-on widgets: Deployment widgets-system/manager is not there" in stopped.summary
     assert "no nodes available" in stopped.detail
@@ -250,17 +250,17 @@ def test_a_workload_that_does_not_come_is_named_with_what_the_scheduler_has(lab:
 
 def test_a_kind_that_nothing_defines_is_named_before_anything_is_applied(lab: Lab) -> None:
     monitor = "apiVersion: monitoring.coreos.com/v1\nkind: PodMonitor\nmetadata: {name: m}\n"
-    said = lab.up(lab.desired(entry(lab.publisher, "widgets", charts.full(monitor=monitor))))
-    assert said[-1].code == "GC1064"
-    assert "PodMonitor.monitoring.coreos.com" in said[-1].summary
+    answer = lab.up(lab.desired(entry(lab.publisher, "widgets", charts.full(monitor=monitor))))
+    assert answer[-1].code == "GC1064"
+    assert "PodMonitor.monitoring.coreos.com" in answer[-1].summary
     assert lab.get("configmap", "settings", f"--namespace={NS}") is None
 
 
 def test_what_the_server_refuses_is_reported_with_the_object_and_its_words(lab: Lab) -> None:
     wrong = charts.SETTINGS.replace("\ndata:", "\ndat:")
-    said = lab.up(lab.desired(entry(lab.publisher, "widgets", charts.full(settings=wrong))))
-    assert said[-1].code == "GC1064"
-    assert 'unknown field "dat"' in said[-1].detail
+    answer = lab.up(lab.desired(entry(lab.publisher, "widgets", charts.full(settings=wrong))))
+    assert answer[-1].code == "GC1064"
+    assert 'unknown field "dat"' in answer[-1].detail
 
 
 def test_an_add_on_that_goes_takes_all_with_it_but_kinds_that_others_use(lab: Lab) -> None:
@@ -273,9 +273,9 @@ def test_an_add_on_that_goes_takes_all_with_it_but_kinds_that_others_use(lab: La
     lab.kubectl.text("apply", "--filename=-", stdin=json.dumps(theirs))
     gone = lab.desired()
     assert lab.look(gone).lines() == ("remove add-on widgets: 5 objects",)
-    (said,) = lab.up(gone)
-    assert said.code == "GC1069"
-    assert "CustomResourceDefinition widgets.example.org is kept: 1 objects" in said.summary
+    (answer,) = lab.up(gone)
+    assert answer.code == "GC1069"
+    assert "CustomResourceDefinition widgets.example.org is kept: 1 objects" in answer.summary
     assert lab.get("deployment", "manager", f"--namespace={NS}") is None
     lab.kubectl.text("delete", "widget", "theirs", "--namespace=default")
     assert lab.up(gone) == ()

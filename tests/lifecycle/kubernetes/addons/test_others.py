@@ -69,9 +69,9 @@ def test_only_names_of_kinds_that_are_served_are_requested_in_a_version_that_is(
 def test_what_is_there_and_not_its_own_is_refused(there: list[dict[str, Any]]) -> None:
     with pytest.raises(AddonStopped) as stopped:
         refuse(there)
-    said = stopped.value.diagnostic
-    assert said.code == "GC1064"
-    assert "ConfigMap w/a is there already, and is not its own" in said.summary
+    message = stopped.value.diagnostic
+    assert message.code == "GC1064"
+    assert "ConfigMap w/a is there already, and is not its own" in message.summary
 
 
 def test_its_own_and_namespaces_of_the_cluster_are_not() -> None:

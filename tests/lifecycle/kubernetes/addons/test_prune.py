@@ -48,9 +48,9 @@ def test_volumes_stay_and_are_named() -> None:
         "delete configmaps settings --namespace=w --ignore-not-found --wait=false"
     ]
     assert (set(done.data), done.kept) == ({CLAIM, VOLUME}, frozenset())
-    (said,) = remaining_data("widgets", done.data)
-    assert (said.code, said.is_error) == ("GC1069", False)
-    assert "PersistentVolumeClaim w/results, PersistentVolume disk" in said.summary
+    (answer,) = remaining_data("widgets", done.data)
+    assert (answer.code, answer.is_error) == ("GC1069", False)
+    assert "PersistentVolumeClaim w/results, PersistentVolume disk" in answer.summary
 
 
 def test_what_its_chart_keeps_stays_with_its_namespace() -> None:
@@ -72,9 +72,9 @@ def test_an_object_of_another_that_is_to_be_kept_keeps_the_namespace() -> None:
     assert done.removed == (SETTINGS,)
     held = {key.name: work for key, work in done.namespaces.items()}
     assert held == {"w": ["Secret/passwords (its chart keeps it)"]}
-    (said,) = remaining_namespaces(held)
-    assert said.summary == "namespace w is kept: 1 Secret (its chart keeps it) in it"
-    assert said.hint.endswith("what a chart keeps you delete yourself")
+    (answer,) = remaining_namespaces(held)
+    assert answer.summary == "namespace w is kept: 1 Secret (its chart keeps it) in it"
+    assert answer.hint.endswith("what a chart keeps you delete yourself")
 
 
 SET = ObjectKey("apps", "StatefulSet", "kube-system", "books")

@@ -108,8 +108,8 @@ def test_an_image_that_only_the_rendered_add_on_names_is_requested(path: Path) -
         made_ready(cluster, path, path.parent)
     found = error.value.diagnostics
     assert error.value.exit_code is Exit.REFUSED
-    assert {said.code for said in found} == {"GC1002"}
-    assert [said.summary for said in found] == [
+    assert {answer.code for answer in found} == {"GC1002"}
+    assert [answer.summary for answer in found] == [
         f"the bundle has no image {MORE}, which add-on {name} starts"
         for name in ("cilium", "gpu-operator", "kueue", "widgets")
     ]
@@ -137,7 +137,7 @@ def test_images_of_the_catalog_are_requested_with_the_packages(path: Path) -> No
         with pytest.raises(LifecycleError) as error:
             refuse_incomplete(held, cluster.spec, cluster.catalog, "make it")
         answer = error.value.diagnostics
-        return [said.summary for said in answer if "add-on" in said.summary]
+        return [result.summary for result in answer if "add-on" in result.summary]
 
     assert lacking(bundle(NAMED)) == []
     assert lacking(bundle()) == [

@@ -114,9 +114,9 @@ def test_lists_are_opened_and_empty_documents_left_out() -> None:
 def test_a_file_that_is_none_of_objects_is_refused(text: bytes, why: str) -> None:
     with pytest.raises(LifecycleError) as error:
         read_objects(text, "widgets")
-    (said,) = error.value.diagnostics
-    assert said.code == "GC1062"
-    assert why in said.summary
+    (message,) = error.value.diagnostics
+    assert message.code == "GC1062"
+    assert why in message.summary
 
 
 @pytest.mark.parametrize(

@@ -125,9 +125,9 @@ class Whole:
         found = desired_objects(cluster.spec, observation.desired, cluster.catalog)
         look = KubernetesDrift(cluster.name, found, [h.name for h in observation.desired.hosts])
         answer = self.session.run(observation.desired.hosts[0], look.words)
-        said = look.judge({"cp1": getattr(answer, "stdout", "")}, {})
-        assert not said.problem, answer
-        return said.drifts
+        output = look.judge({"cp1": getattr(answer, "stdout", "")}, {})
+        assert not output.problem, answer
+        return output.drifts
 
 
 def wanted_of(path: Path) -> list[dict[str, Any]]:
@@ -162,8 +162,8 @@ def test_machines_come_up_with_their_add_ons_and_what_needs_them(whole: Whole) -
         "add add-on kueue 1.0.0",
         "add add-on widgets 1.0.0",
     )
-    said = whole.up()
-    assert [(d.code, d.summary) for d in said if d.is_error] == []
+    answer = whole.up()
+    assert [(d.code, d.summary) for d in answer if d.is_error] == []
     assert whole.waited > 0
     get = whole.server.kubectl
     assert get("get", f"localqueues.{GROUP}", "default", "--namespace=everyone").returncode == 0

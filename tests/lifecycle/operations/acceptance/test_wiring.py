@@ -42,7 +42,7 @@ def test_cables_are_where_the_plan_has_them_by_name_or_by_description(
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ("|18|MF0;leaf1:MQM9700/U1", "mlx5_0 is on MF0;leaf1:MQM9700/U1 port 18"),
         ("|17|MF0;leaf2:MQM9700/U1", "mlx5_0 is on MF0;leaf2:MQM9700/U1 port 17"),
@@ -51,10 +51,10 @@ def test_cables_are_where_the_plan_has_them_by_name_or_by_description(
     ],
 )
 def test_a_cable_elsewhere_or_without_an_answer_fails(
-    plan: dict[str, dict[str, Cable]], line: str, said: str
+    plan: dict[str, dict[str, Cable]], line: str, message: str
 ) -> None:
     read = read_wiring(FOUND.replace("|17|MF0;leaf1:MQM9700/U1", line), plan["gpu001"])
-    assert read.failures == (f"{said}, the plan has it on leaf1 port 17",)
+    assert read.failures == (f"{message}, the plan has it on leaf1 port 17",)
 
 
 def test_a_port_that_is_down_fails_and_one_outside_of_the_plan_is_reported(
@@ -109,7 +109,7 @@ def test_a_node_that_the_plan_does_not_have_proves_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "line 1 does not name the columns"),
         ("gpu001,mlx5_0,leaf1,17\n", "line 1 does not name the columns"),
@@ -117,7 +117,9 @@ def test_a_node_that_the_plan_does_not_have_proves_nothing() -> None:
         (f"{PLAN}gpu001,mlx5_0,leaf9,1\n", "line 6 has gpu001 mlx5_0 again"),
     ],
 )
-def test_a_plan_that_is_none_is_refused_with_its_line(tmp_path: Path, text: str, said: str) -> None:
+def test_a_plan_that_is_none_is_refused_with_its_line(
+    tmp_path: Path, text: str, message: str
+) -> None:
     (tmp_path / "cables.csv").write_text(text, encoding="utf-8")
-    with pytest.raises(LifecycleError, match=said):
+    with pytest.raises(LifecycleError, match=message):
         read_plan(tmp_path / "cables.csv")

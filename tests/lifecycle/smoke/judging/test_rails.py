@@ -133,13 +133,13 @@ def test_three_dead_rails_a_slow_one_and_one_that_is_gone_are_all_named(
     slow = node(tmp_path / "slow", "gpu004", half="mlx5_6")
     rails = fleet(tmp_path, {"gpu002": three, "gpu003": gone, "gpu004": slow})
     verdict = judged([*run_of_64, *rails], NODES).verdict
-    said = [reason.message for reason in verdict.reasons]
+    message = [reason.message for reason in verdict.reasons]
     assert sorted(verdict.bad_rails) == [
         ("gpu002", "mlx5_0"), ("gpu002", "mlx5_5"), ("gpu002", "mlx5_7"),
         ("gpu003", "mlx5_4"), ("gpu004", "mlx5_6"),
     ]  # fmt: skip
-    assert "rail mlx5_4 of gpu003 is not there" in said
-    assert "rail mlx5_6 of gpu004 runs at 200 Gb/s, not 400" in said
+    assert "rail mlx5_4 of gpu003 is not there" in message
+    assert "rail mlx5_6 of gpu004 runs at 200 Gb/s, not 400" in message
 
 
 def test_two_nodes_with_the_same_dead_rail_are_found_behind_their_nvlink(tmp_path: Path) -> None:

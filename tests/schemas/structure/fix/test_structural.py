@@ -146,8 +146,8 @@ def test_every_patch_of_a_golden_case_fixes_what_it_is_about_and_spoils_nothing(
             before = load(folder / "spec.yaml")
             after = apply_fixes(before).after
         patched = [d for d in before.diagnostics if d.patch is not None]
-        said = [(d.code, d.summary) for d in after.diagnostics]
+        message = [(d.code, d.summary) for d in after.diagnostics]
 
-        assert not {(d.code, d.summary) for d in patched} & set(said)
+        assert not {(d.code, d.summary) for d in patched} & set(message)
         if case.name == "fails" and not code.startswith("GC0"):
-            assert len(said) <= len(before.diagnostics) - len(patched)
+            assert len(message) <= len(before.diagnostics) - len(patched)
