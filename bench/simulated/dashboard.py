@@ -23,7 +23,7 @@ from gcluster.lifecycle.status.dashboard.answers import _ALERT as ALERTS
 from gcluster.lifecycle.status.dashboard.answers import Answers
 from gcluster.lifecycle.status.dashboard.server import DashboardServer
 from gcluster.lifecycle.status.waste.now import _QUERIES as NOW
-from gcluster.lifecycle.status.waste.prometheus import Asking, Question
+from gcluster.lifecycle.status.waste.prometheus import Query, QueryPrometheus
 
 from ..timing import Result, arguments, fitted_exponent, report
 
@@ -45,7 +45,7 @@ _ROUNDS = 9
 TESTS = Path(__file__).parents[2] / "tests/dashboard"
 
 
-def simulated(nodes: int) -> Asking:
+def simulated(nodes: int) -> QueryPrometheus:
     """Return a double of a Prometheus of a cluster with so many nodes of 8 GPUs, and a login."""
     known = {each.query: places for each in findings().next if (places := holds(each.name))}
     known |= {query: list(samples(name, nodes)) for name, query in NOW.items()}
@@ -57,13 +57,13 @@ def simulated(nodes: int) -> Asking:
             return known[query]
         return next((places for start, places in slow.items() if query.startswith(start)), [])
 
-    def ask(questions: Sequence[Question]) -> list[Any]:
+    def query(queries: Sequence[Query]) -> list[Any]:
         return [
-            success(lines(asked) if path == "query_range" else instant(asked["query"]))
-            for path, asked in questions
+            success(lines(parameters) if path == "query_range" else instant(parameters["query"]))
+            for path, parameters in queries
         ]
 
-    return ask
+    return query
 
 
 def holds(name: str) -> list[Any]:
@@ -192,10 +192,10 @@ def sample(labels: dict[str, str], value: float) -> dict[str, Any]:
 
 def seconds(nodes: int) -> float:
     """Return the least of the seconds on a core from Prometheus' answers to the page's."""
-    ask, found = simulated(nodes), []
+    query, found = simulated(nodes), []
     for _ in range(_ROUNDS):
         begin = time.process_time()
-        Answers("lab", ask).overview()
+        Answers("lab", query).overview()
         found.append(time.process_time() - begin)
     return min(found)
 

@@ -14,7 +14,7 @@ from ...lifecycle.cluster.hosts import existing_hosts
 from ...lifecycle.cluster.outcome import Exit, failure
 from ...lifecycle.nodes.ssh import SshSession
 from ...lifecycle.status.waste.goodput import jobs_ended
-from ...lifecycle.status.waste.prometheus import asking, monitoring_host, refuse_unwatched
+from ...lifecycle.status.waste.prometheus import monitoring_host, query_over_ssh, refuse_unwatched
 from ...lifecycle.status.waste.report import Report, read_report
 from ...lifecycle.status.waste.snapshot import export, is_snapshot, read_snapshot
 from ...schemas.cost.pools import usd_per_hour
@@ -88,7 +88,7 @@ def _asked(cluster: Cluster, seconds: float) -> Report:
         controller = hosts.with_role("controller")[0]
         return read_report(
             cluster.name,
-            asking(session, monitoring_host(spec, hosts)),
+            query_over_ssh(session, monitoring_host(spec, hosts)),
             since=until - seconds,
             until=until,
             goodput=jobs_ended(session, controller, until - seconds, until) if keeps else None,

@@ -12,7 +12,7 @@ from ...lifecycle.cluster.cluster import open_cluster
 from ...lifecycle.cluster.outcome import Exit
 from ...lifecycle.nodes.ssh import SshSession
 from ...lifecycle.status.waste.now import Now, read_now
-from ...lifecycle.status.waste.prometheus import Asking, prometheus_of
+from ...lifecycle.status.waste.prometheus import QueryPrometheus, prometheus_of
 from ..console import say, stdout
 from ..options import Format, OutputFormat, Target
 from ..render.document import answer
@@ -42,25 +42,25 @@ def command(
     monitoring = opened.spec.monitoring
     grafana = None if monitoring is None else monitoring.grafana_url
     with SshSession(opened.workdir) as session:
-        ask = prometheus_of(opened, session)
+        query = prometheus_of(opened, session)
         if once or fmt is Format.JSON or not stdout().live:
-            now = read_now(opened.name, ask, time.time(), grafana)
+            now = read_now(opened.name, query, time.time(), grafana)
             answer(fmt, now, lambda: top_text(now, stdout(), rows=rows))
         else:
-            _watch(opened.name, ask, grafana, rows)
+            _watch(opened.name, query, grafana, rows)
     return Exit.OK
 
 
-def _watch(cluster: str, ask: Asking, grafana: str | None, rows: int | None) -> None:
+def _watch(cluster: str, query: QueryPrometheus, grafana: str | None, rows: int | None) -> None:
     """Draw it again and again, until a person ends it."""
-    now = read_now(cluster, ask, time.time(), grafana)
+    now = read_now(cluster, query, time.time(), grafana)
     try:
         with Live(
             _drawn(now, rows), console=RichConsole(), screen=True, auto_refresh=False
         ) as live:
             while True:
                 time.sleep(INTERVAL_S)
-                now = read_now(cluster, ask, time.time(), grafana)
+                now = read_now(cluster, query, time.time(), grafana)
                 live.update(_drawn(now, rows), refresh=True)
     except KeyboardInterrupt:
         say(top_text(now, stdout(), rows=rows))

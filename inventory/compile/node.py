@@ -242,7 +242,7 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     def is_version_given(self, component: str) -> bool:
         """Whether the spec itself sets this component's version."""
-        return any(c.key == component and c.origin == "asked" for c in self.software.components)
+        return any(c.key == component and c.origin == "requested" for c in self.software.components)
 
 
 _NONE = Resolved(set=None, tested=True, reason="containers and simulated nodes have no drivers")

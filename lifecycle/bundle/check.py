@@ -140,7 +140,7 @@ def refuse_incomplete(
             (r.distribution for r in manifest.repositories if len(manifest.repositories) == 1), ""
         )
         repository = manifest.repository(distribution)
-        have = set() if repository is None else set(repository.asked)
+        have = set() if repository is None else set(repository.requested)
         files = {file.path for file in manifest.files}
         missing = [(a.what, a.role) for a in pool.packages if a not in have]
         missing += [

@@ -184,7 +184,7 @@ def _resolved(needs: list[PoolNeeds], report: Reporter) -> list[Part]:
     parts = [
         Part(
             distribution=name,
-            asked=tuple(sorted(requested[name])),
+            requested=tuple(sorted(requested[name])),
             found=tuple(package for _, package in sorted(found[name].items())),
             indexes=dict(
                 sorted(
@@ -203,7 +203,7 @@ def _resolved(needs: list[PoolNeeds], report: Reporter) -> list[Part]:
 
 def _packages(part: Part) -> list[RequiredFile]:
     roles: dict[str, str] = {}
-    for requested in part.asked:
+    for requested in part.requested:
         name = requested.what.split("=")[0]
         roles[name] = f"{roles[name]}, {requested.role}" if name in roles else requested.role
     return [
@@ -261,7 +261,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
     """One distribution's packages, resolved."""
 
     distribution: str
-    asked: tuple[RoleNeed, ...]
+    requested: tuple[RoleNeed, ...]
     found: tuple[Found, ...]
     indexes: dict[str, str]
     date: str
@@ -297,7 +297,7 @@ def indexed(part: Part, out: Path, key: BundleKey) -> BundledRepository:
         path=part.folder,
         index_sha256=hashlib.sha256(packages).hexdigest(),
         resolved_from=part.indexes,
-        asked=part.asked,
+        requested=part.requested,
         packages=tuple(
             BundledPackage(
                 name=found.name,

@@ -251,7 +251,7 @@ def plan_lines(plan: Plan) -> list[str]:
     lines: list[str] = []
     for field, value in _binding_fields(plan):
         if isinstance(value, msgspec.Struct):
-            lines.append(f"{field}: asked")
+            lines.append(f"{field}: requested")
             lines += _one_by_one(field, value)
         elif isinstance(value, tuple):
             lines += _each(field, value)

@@ -167,9 +167,9 @@ class PurchaseAttempted(msgspec.Struct, frozen=True, kw_only=True, tag="OptionTr
     """The last step: the next `up` may try every option again."""
 
 
-BurstStep: TypeAlias = Literal["asked", "made", "refused", "joined", "leaving", "gone"]
-"""`asked`: about to be requested. made: they exist. refused: nothing is left of the request.
-joined: they take jobs. leaving: about to be removed. gone: nothing is left of them."""
+BurstStep: TypeAlias = Literal["requested", "made", "refused", "joined", "leaving", "gone"]
+"""`requested`: written down before the call. made: they exist. refused: nothing is left of the
+request. joined: they take jobs. leaving: about to be removed. gone: nothing is left of them."""
 
 
 class BurstStepped(msgspec.Struct, frozen=True, kw_only=True, tag=True):

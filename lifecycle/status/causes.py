@@ -176,7 +176,7 @@ def _of_slurmd(cluster: str, node: NodeFacts, enter: str) -> Cause | None:
                 summary=f"{node.host}: {meaning} ({node.reason})",
                 next_step=f"fix it, then gcluster resume {cluster} {node.host}",
             )
-    if node.asked and (node.state.endswith("*") or node.reason == "Not responding"):
+    if node.requested and (node.state.endswith("*") or node.reason == "Not responding"):
         return Cause(
             kind="cut-off",
             host=node.host,

@@ -37,7 +37,7 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
     """From sinfo; "" for none."""
     unreachable: str = ""
     """Why SSH did not reach it; "" when it did."""
-    asked: bool = False
+    requested: bool = False
     """It was queried, and what follows is its response."""
     units: dict[str, str] = {}
     disks: dict[str, int] = {}
@@ -70,7 +70,7 @@ def node_facts(host: str, state: str, reason: str, text: str) -> NodeFacts:
         host=host,
         state=state,
         reason=reason,
-        asked=True,
+        requested=True,
         units=units_of(text),
         disks=disks_of(text),
         credential=(status[1] or status[2]) if status else "",

@@ -192,7 +192,7 @@ class Node:
 
     def __init__(self, requested: dict[str, Any], *, act: bool) -> None:
         """Take the module's arguments, and whether changes are made or only described."""
-        self.asked, self.act = requested, act
+        self.requested, self.act = requested, act
         self.reboot: list[str] = []
         """What only a reboot brings."""
 
@@ -209,7 +209,7 @@ class Node:
 
     def _driver(self) -> Iterator[str]:
         found, _ = query_gpus()
-        version = self.asked["version"]
+        version = self.requested["version"]
         if found and all(runs(gpu, version) for gpu in found):
             return
         wanted = f"driver {version}" if version else "the image's driver"
@@ -222,7 +222,7 @@ class Node:
         out, why = kernel_modules.unload("nouveau")
         if why:
             kernel_modules.load_modules(out[::-1])
-        why = why or self._held() or kernel_modules.reload_module("nvidia", self.asked["load"])
+        why = why or self._held() or kernel_modules.reload_module("nvidia", self.requested["load"])
         if why:
             self.reboot.append(why)
 
@@ -238,7 +238,7 @@ class Node:
         return f"the driver is held by {', '.join(found)}" if found else ""
 
     def _missing_modules(self) -> Iterator[str]:
-        load = [each for each in self.asked["load"] if not _is_loaded(each)]
+        load = [each for each in self.requested["load"] if not _is_loaded(each)]
         if load and not self.reboot:
             if self.act:
                 kernel_modules.load_modules(load)
@@ -247,25 +247,25 @@ class Node:
     def _settings(self) -> Iterator[str]:
         """Set MIG and ECC: both hold only after a reset of the GPUs on most of them."""
         before, _ = query_gpus()
-        due = list(unset(self.asked, before, "current"))
+        due = list(unset(self.requested, before, "current"))
         if not due or not self._undisturbed(described(due)):
             yield from [described(due)] if due else []
             return
-        for _, wanted, gpu, flag in unset(self.asked, before, "pending"):
+        for _, wanted, gpu, flag in unset(self.requested, before, "pending"):
             value = "1" if wanted == "enabled" else "0"
             code, text = run("nvidia-smi", "-i", gpu, flag, value)
             if code:
                 raise Failed(f"nvidia-smi -i {gpu} {flag} {value}: {text}")
-        if list(unset(self.asked, query_gpus()[0], "current")):
+        if list(unset(self.requested, query_gpus()[0], "current")):
             self._without_daemons(lambda: run("nvidia-smi", "--gpu-reset"))
         # NVML API reference, "Known Issues": a reset may not change a pending ECC mode, and a
         # reboot may be required (2026-11).
-        if left := list(unset(self.asked, query_gpus()[0], "current")):
+        if left := list(unset(self.requested, query_gpus()[0], "current")):
             self.reboot.append(described(left))
         yield described(due)
 
     def _daemons(self) -> Iterator[str]:
-        silent = [service for service in self.asked["services"] if not is_active(service)]
+        silent = [service for service in self.requested["services"] if not is_active(service)]
         if silent and not self.reboot:
             if self.act:
                 kernel_modules.start_units(silent)

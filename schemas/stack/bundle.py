@@ -141,7 +141,7 @@ class BundledRepository(msgspec.Struct, frozen=True, forbid_unknown_fields=True,
     """Of its file Packages."""
     resolved_from: dict[str, Sha256]
     """URL of each signed index that versions were resolved from -> SHA-256 of it."""
-    asked: tuple[RoleNeed, ...]
+    requested: tuple[RoleNeed, ...]
     packages: tuple[BundledPackage, ...]
 
 

@@ -41,7 +41,7 @@ class PoolStack(msgspec.Struct, frozen=True, kw_only=True):
     pool: Pool
     machine: Machine | None
     software: Software
-    asked: dict[str, str]
+    requested: dict[str, str]
     """Versions that are written for it, by component."""
     need: Need
     resolved: Resolved
@@ -106,7 +106,7 @@ def pool_stacks(
             pool=pool,
             machine=machine,
             software=own,
-            asked=requested_versions(own),
+            requested=requested_versions(own),
             need=need,
             resolved=resolved,
             is_real=not (
@@ -149,7 +149,9 @@ def with_cluster_versions(stacks: Mapping[str, PoolStack], lock: Lock) -> dict[s
     """Return what pools resolve to, the scheduler's version being one for all that request none."""
     shared = {key: found for key in _CLUSTER_WIDE if (found := _leading(stacks, key)) is not None}
     return {
-        name: _with_shared(stack, {k: c for k, c in shared.items() if k not in stack.asked}, lock)
+        name: _with_shared(
+            stack, {k: c for k, c in shared.items() if k not in stack.requested}, lock
+        )
         for name, stack in stacks.items()
     }
 
@@ -162,7 +164,7 @@ def _leading(stacks: Mapping[str, PoolStack], key: str) -> ResolvedComponent | N
         for component in stack.resolved.components
         if component.key == key and component.origin != "distribution"
     ]
-    requested = [component for _, component in found if component.origin == "asked"]
+    requested = [component for _, component in found if component.origin == "requested"]
     if requested:
         return max(requested, key=lambda component: parts(component.version))
     with_gpus = (c for stack, c in found if stack.need.gpu is not None)

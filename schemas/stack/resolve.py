@@ -100,7 +100,7 @@ def resolve_need(software: Software, need: Need, lock: Lock) -> Resolved:
     image = named if need.image is not None else _default_image(need, distribution, lock)
     choice = _Choice(
         best=best,
-        asked=requested,
+        requested=requested,
         need=need,
         software=software,
         distribution=distribution,
@@ -174,7 +174,7 @@ def _candidate(tested: TestedSet, requested: dict[str, str], need: Need, lock: L
         Difference(
             key=key,
             name=lock.component(key).name,
-            asked=version,
+            requested=version,
             tested=tested.versions[key],
         )
         for key, version in requested.items()
@@ -196,7 +196,7 @@ class _Choice(msgspec.Struct, frozen=True, kw_only=True):
     """What the components of a pool are chosen by."""
 
     best: _Candidate | None
-    asked: dict[str, str]
+    requested: dict[str, str]
     need: Need
     software: Software
     distribution: Distribution | None
@@ -220,7 +220,7 @@ def _components(choice: _Choice, lock: Lock) -> Iterator[ResolvedComponent]:
     """Yield every component that the nodes use, in the lock's order."""
     versions = dict(choice.best.tested.versions) if choice.best else {}
     versions |= {key: version for key, version in choice.brought.items() if version}
-    versions |= choice.asked
+    versions |= choice.requested
     for component in lock.components:
         found = _chosen(component, choice, versions, lock)
         if found is not None:
@@ -235,7 +235,7 @@ def _chosen(
     What the image has comes first (`validate` says no where the spec requests another), then what
     the spec says, the tested set, the distribution's package, and what goes with the rest.
     """
-    key, requested = component.key, choice.asked
+    key, requested = component.key, choice.requested
     if not choice.need.uses(component.part) or is_preinstalled(key, choice.software):
         return None
     if _is_brought(component, choice, versions):
@@ -246,7 +246,7 @@ def _chosen(
         version = (
             longer(requested[key], have) if have and fits(requested[key], have) else requested[key]
         )
-        return _component(component, version, tested, "asked")
+        return _component(component, version, tested, "requested")
     if key == "fabric_manager" and choice.need.nvswitch is None:
         return None
     return _of_set(component, choice, versions) or _of_companion(component, choice, versions, lock)

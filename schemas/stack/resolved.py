@@ -11,8 +11,8 @@ from .table import MissingSoftware, SoftwareRow
 
 Install: TypeAlias = Literal["", "built", "distribution"]
 """Of Slurm: whether the cluster builds its packages or takes the distribution's own."""
-Origin: TypeAlias = Literal["asked", "lock", "companion", "cluster", "distribution", "image"]
-"""`asked`: the spec says it; `lock`: of the set; `beside`: no set says it, and it goes with the
+Origin: TypeAlias = Literal["requested", "lock", "companion", "cluster", "distribution", "image"]
+"""`requested`: the spec says it; `lock`: of the set; `beside`: no set says it, and it goes with the
 rest; cluster: the same on all pools; distribution: of its own packages; image: what the nodes boot
 has it."""
 
@@ -43,7 +43,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 
     key: str
     name: str
-    asked: str
+    requested: str
     tested: str
 
 

@@ -99,7 +99,7 @@ def settled(
     for name, each in of_slurm.items():
         component = _slurm(each)
         if stacks[name].software.slurm == DISTRIBUTION:
-            component = _own_package(each, lock, "asked")
+            component = _own_package(each, lock, "requested")
         elif component is None and default is not None:
             component = _component(default.version, "lock", source=default.source)
         elif component is None:
@@ -135,9 +135,9 @@ def _exactly(
 
 def _own_package(resolved: Resolved, lock: Lock, origin: Origin) -> ResolvedComponent | None:
     package = lock.slurm_package(resolved.distribution)
-    if package is None and origin != "asked":
+    if package is None and origin != "requested":
         return None
-    found = _component(package or "", "distribution" if package else "asked")
+    found = _component(package or "", "distribution" if package else "requested")
     return msgspec.structs.replace(found, install="distribution")
 
 

@@ -80,7 +80,7 @@ def test_the_pools_as_json_carry_versions_with_their_origin(run: Run, h100: Path
     pools = json.loads(run("software", str(h100), "--format", "json").stdout)["pools"]
     assert list(pools) == ["head", "train"]
     found = {component["key"]: component for component in pools["train"]["components"]}
-    assert (found["driver"]["version"], found["driver"]["origin"]) == ("570.133.20", "asked")
+    assert (found["driver"]["version"], found["driver"]["origin"]) == ("570.133.20", "requested")
     assert pools["head"]["set"] is None
 
 

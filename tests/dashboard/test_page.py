@@ -23,7 +23,7 @@ from tests.inventory.dashboards import watched as live
 from gcluster.inventory.dashboards import boards
 from gcluster.lifecycle.status.dashboard.answers import Answers
 from gcluster.lifecycle.status.dashboard.server import DashboardServer, page_files
-from gcluster.lifecycle.status.waste.prometheus import Asking, Question
+from gcluster.lifecycle.status.waste.prometheus import Query, QueryPrometheus
 
 pytestmark = pytest.mark.dashboard
 
@@ -33,8 +33,8 @@ CHARTS = "document.querySelectorAll('{} .chart').length >= {}"
 
 
 @contextmanager
-def serving(ask: Asking) -> Iterator[DashboardServer]:
-    server = DashboardServer(Answers("lab", ask))
+def serving(query: QueryPrometheus) -> Iterator[DashboardServer]:
+    server = DashboardServer(Answers("lab", query))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield server
@@ -151,13 +151,13 @@ def test_a_job_s_page_shows_why_it_is_slow_and_every_board_is_drawn_from_a_real_
 ) -> None:
     with live.watched(tmp_path) as prometheus:
 
-        def ask(questions: Sequence[Question]) -> list[Any]:
+        def query(queries: Sequence[Query]) -> list[Any]:
             return [
                 {"status": "success", "data": prometheus.get(path, **parameters)}
-                for path, parameters in questions
+                for path, parameters in queries
             ]
 
-        with serving(ask) as server:
+        with serving(query) as server:
             places = {board.name: f"#next/{board.name}" for board in boards().values()} | {
                 "cluster": "#health",
                 "money": "#money",
@@ -186,7 +186,7 @@ def test_a_job_s_page_shows_why_it_is_slow_and_every_board_is_drawn_from_a_real_
 
 def test_a_prometheus_that_stops_is_reported_on_the_page(tmp_path: Path) -> None:
     refused = {"status": "error", "error": "out of order"}
-    with serving(lambda questions: [refused for _ in questions]) as server:
+    with serving(lambda queries: [refused for _ in queries]) as server:
         chromium = shutil.which("chromium")
         steps = [{"goto": "", "evaluate": "document.getElementById('problem').textContent"}]
         path = tmp_path / "steps.json"

@@ -48,7 +48,7 @@ def test_nothing_is_bought_at_a_price_above_the_ceiling(
 ) -> None:
     bursting.until(lambda: bool(bursting.events("refused", "dear001")), within_s=60)
 
-    assert bursting.events("asked", "dear001") == []
+    assert bursting.events("requested", "dear001") == []
     assert "it adds $9.00" in bursting.job(faulty["dear"], "AdminComment")
 
 
@@ -56,7 +56,7 @@ def test_an_agent_that_is_killed_in_each_state_makes_one_machine_and_gives_it_ba
     bursting: Bursting,
 ) -> None:
     requested, gone = (
-        len(bursting.events("asked", "spill")),
+        len(bursting.events("requested", "spill")),
         len(bursting.events("gone", "spill")),
     )
     made, joined = (
@@ -67,8 +67,8 @@ def test_an_agent_that_is_killed_in_each_state_makes_one_machine_and_gives_it_ba
     bursting.inject(before_s=4, after_s=4)
     job = bursting.send("sleep 5", "--partition=spill", "--time=5")
 
-    bursting.kill_when(lambda: len(bursting.events("asked", "spill")) > requested, within_s=60)
-    node = bursting.events("asked", "spill")[-1]["nodes"]
+    bursting.kill_when(lambda: len(bursting.events("requested", "spill")) > requested, within_s=60)
+    node = bursting.events("requested", "spill")[-1]["nodes"]
     bursting.kill_when(lambda: bool(bursting.rented(node)), within_s=60)
     machine = bursting.rented(node)
     bursting.kill_when(lambda: len(bursting.events("made", "spill")) > made, within_s=60)
@@ -80,7 +80,7 @@ def test_an_agent_that_is_killed_in_each_state_makes_one_machine_and_gives_it_ba
     bursting.until(lambda: len(bursting.events("gone", "spill")) > gone, within_s=60)
 
     bursting.inject()
-    assert len(bursting.events("asked", "spill")) == requested + 1
+    assert len(bursting.events("requested", "spill")) == requested + 1
     assert bursting.job(job, "Restarts").startswith("0")
 
 
@@ -109,19 +109,19 @@ def test_a_node_that_boots_and_never_joins_is_given_back(
 
 def test_a_provider_that_is_slow_holds_up_its_own_nodes_alone(bursting: Bursting) -> None:
     requested, made = (
-        len(bursting.events("asked", "spill")),
+        len(bursting.events("requested", "spill")),
         len(bursting.events("made", "spill")),
     )
     bursting.inject(before_s=60)
     late = bursting.send("true", "--partition=spill", "--exclusive", "--time=5")
-    bursting.until(lambda: len(bursting.events("asked", "spill")) > requested, within_s=60)
+    bursting.until(lambda: len(bursting.events("requested", "spill")) > requested, within_s=60)
     time.sleep(UNDER_WAY_S)
     bursting.inject()
     soon = bursting.send("true", "--partition=spill", "--exclusive", "--time=5")
 
     bursting.until(lambda: len(bursting.events("made", "spill")) == made + 2, within_s=180)
 
-    first, second = (each["nodes"] for each in bursting.events("asked", "spill")[-2:])
+    first, second = (each["nodes"] for each in bursting.events("requested", "spill")[-2:])
     assert [each["nodes"] for each in bursting.events("made", "spill")[-2:]] == [second, first]
     bursting.until(
         lambda: {bursting.state(soon), bursting.state(late)} == {"COMPLETED"}, within_s=300

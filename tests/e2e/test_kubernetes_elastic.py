@@ -78,8 +78,8 @@ def test_pods_that_wait_get_as_many_nodes_as_they_need(elastic: Elastic) -> None
     assert elastic.nodes() == {}
     elastic.live.apply(pod("one", gpus=8), pod("half", gpus=4), pod("quarter", gpus=2))
     elastic.until(lambda: elastic.is_running("one", "half", "quarter"), within_s=300)
-    asked = elastic.events("asked")
-    assert [event["nodes"] for event in asked] == ["gpu[001-002]"]
+    requested = elastic.events("requested")
+    assert [event["nodes"] for event in requested] == ["gpu[001-002]"]
     for node in elastic.nodes().values():
         assert node["metadata"]["labels"]["partition.gcluster.local/main"] == "true"
         assert node["status"]["allocatable"]["nvidia.com/gpu"] == "8"
@@ -100,7 +100,7 @@ def test_nothing_is_requested_for_a_pod_that_no_node_would_hold(elastic: Elastic
     elastic.live.kubectl("delete", "pod", "one", "--namespace=physics")
     elastic.until(lambda: len(elastic.rented()) == 1, within_s=120)
     assert elastic.is_running("half", "quarter")
-    assert len(elastic.events("asked")) == 1
+    assert len(elastic.events("requested")) == 1
 
 
 def test_an_agent_that_is_killed_in_each_state_makes_one_machine_and_gives_it_back(
@@ -108,8 +108,8 @@ def test_an_agent_that_is_killed_in_each_state_makes_one_machine_and_gives_it_ba
 ) -> None:
     elastic.inject(before_s=3, after_s=3)
     elastic.live.apply(pod("again", gpus=8))
-    count = {what: len(elastic.events(what)) for what in ("asked", "made", "joined", "leaving")}
-    for what in ("asked", "made", "joined"):
+    count = {what: len(elastic.events(what)) for what in ("requested", "made", "joined", "leaving")}
+    for what in ("requested", "made", "joined"):
         elastic.kill_when(lambda what=what: len(elastic.events(what)) > count[what], within_s=300)
     elastic.until(lambda: elastic.is_running("again"), within_s=120)
     assert len(elastic.rented()) == 2
@@ -117,7 +117,7 @@ def test_an_agent_that_is_killed_in_each_state_makes_one_machine_and_gives_it_ba
     elastic.kill_when(lambda: len(elastic.events("leaving")) > count["leaving"], within_s=120)
     elastic.until(lambda: len(elastic.rented()) == 1, within_s=120)
     elastic.inject()
-    assert len(elastic.events("asked")) == count["asked"] + 1
+    assert len(elastic.events("requested")) == count["requested"] + 1
 
 
 def test_the_last_node_goes_when_it_is_idle(elastic: Elastic) -> None:

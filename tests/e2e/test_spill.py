@@ -47,7 +47,7 @@ def test_a_job_spills_runs_its_allreduce_on_rented_nodes_and_all_is_given_back(
     bursting.until(lambda: len(_nodes(bursting.events("gone", "spill"))) == 2, within_s=120)
 
     assert bursting.events("moved")[0]["job"] == job
-    assert bursting.events("asked", "spill")[0]["nodes"] == "spill[001-002]"
+    assert bursting.events("requested", "spill")[0]["nodes"] == "spill[001-002]"
     assert bursting.job(job, "Partition").startswith("spill")
     assert bursting.rented("spill001") + bursting.rented("spill002") == []
 
@@ -69,7 +69,7 @@ def print_latency(bursting: Bursting, job: str, capsys: pytest.CaptureFixture[st
     sent = next(when for what, when in at.items() if f"JobId={job} " in what)
     answered = max(when for what, when in at.items() if re.search("spill00[12] now", what))
     requested, made = (
-        _when(bursting.events(what, "spill")[0]["time"]) for what in ("asked", "made")
+        _when(bursting.events(what, "spill")[0]["time"]) for what in ("requested", "made")
     )
     began = float(bursting.job(job, "Comment"))
     parts = {

@@ -437,11 +437,8 @@ def _handler(tenancy: Tenancy) -> type[BaseHTTPRequestHandler]:
 
         do_GET = do_POST = do_DELETE = do_PUT = _any  # noqa: N815  # the base class' names
 
-        def log_message(self, *result: object) -> None:
-            """Write the request to the log."""
-            sys.stderr.write(
-                f"{result[0] % result[1:] if isinstance(result[0], str) else result}\n"
-            )
+        def log_message(self, form: str, *values: object) -> None:
+            sys.stderr.write(f"{form % values}\n")
 
     return Handler
 

@@ -79,7 +79,7 @@ def test_what_a_set_has_written_out_resolves_to_that_set(name: str) -> None:
 
     assert (resolved.set, resolved.tested) == (name, True)
     of_set = [c for c in resolved.components if c.key in tested.versions]
-    assert {component.origin for component in of_set} <= {"asked", "lock"}
+    assert {component.origin for component in of_set} <= {"requested", "lock"}
 
 
 def test_no_two_sets_have_one_name_and_every_software_field_is_a_component() -> None:

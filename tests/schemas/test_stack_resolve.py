@@ -67,7 +67,7 @@ def test_auto_fits_what_is_written() -> None:
     assert found.set == "azure-hpc-ubuntu-22.04-570"
     assert found.version("driver") == "570.133.20"
     assert found.version("cuda") == "12.8"
-    assert {c.key: c.origin for c in found.components}["driver"] == "asked"
+    assert {c.key: c.origin for c in found.components}["driver"] == "requested"
 
 
 def test_the_nearest_set_differs_in_the_fewest_components() -> None:
@@ -75,7 +75,7 @@ def test_the_nearest_set_differs_in_the_fewest_components() -> None:
 
     assert found.set == "azure-hpc-ubuntu-22.04-570"
     assert not found.tested
-    assert [(d.key, d.asked, d.tested) for d in found.differences] == [
+    assert [(d.key, d.requested, d.tested) for d in found.differences] == [
         ("nccl", "2.28.9", "2.26.2-1")
     ]
     assert "differs in NCCL" in found.reason
@@ -100,7 +100,7 @@ def test_nodes_that_nothing_was_tested_on_get_what_is_written_and_what_goes_with
 
     assert found.set is None
     assert {c.key: (c.version, c.origin) for c in found.components} == {
-        "driver": ("550", "asked"),
+        "driver": ("550", "requested"),
         "fabric_manager": ("550", "lock"),
         "dcgm": ("4.5.1", "companion"),
         "ofed": ("inbox", "distribution"),
@@ -207,6 +207,6 @@ def test_resolving_is_deterministic_keeps_what_is_written_and_survives_serialisi
     assert first.tested == (first.set is not None and not first.differences)
     for key, version in written.items():
         assert first.version(key) is None or first.versions[key].startswith(version)
-    assert {c.version for c in first.components if c.origin == "asked"} <= set(
+    assert {c.version for c in first.components if c.origin == "requested"} <= set(
         first.versions.values()
     )

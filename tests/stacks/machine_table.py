@@ -39,7 +39,7 @@ def _rows(graph: RecordedGraph, machine: str, key: str, shown: set[str]) -> dict
         if resource.custom and (_kind(resource) not in shown or _of(resource.inputs, key, machine))
     }
     counts = Counter(_kind(resource) for resource in graph.resources if resource.custom)
-    return {"resources": dict(sorted(counts.items())), "asked": requested}
+    return {"resources": dict(sorted(counts.items())), "requested": requested}
 
 
 def _kind(resource: RecordedResource) -> str:

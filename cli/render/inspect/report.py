@@ -94,11 +94,11 @@ def period(report: Report) -> str:
 
 def measured(report: Report) -> str:
     """Return how much of the time there are metrics of; "" where it is all of it."""
-    asked = report.until - report.since
-    if report.measured_s > asked * 0.98:
+    requested = report.until - report.since
+    if report.measured_s > requested * 0.98:
         return ""
     return (
-        f"metrics of {duration(report.measured_s)} of the {duration(asked)}: "
+        f"metrics of {duration(report.measured_s)} of the {duration(requested)}: "
         "Prometheus keeps no more, or didn't run"
     )
 

@@ -10,7 +10,7 @@ from ...console import Console, pad, printable, width
 from ..diagnostics import diagnostics_text
 
 _ORIGINS = {
-    "asked": "as the spec says",
+    "requested": "as the spec says",
     "lock": "from the set",
     "companion": "goes with the rest",
     "cluster": "one for the cluster",
@@ -61,7 +61,7 @@ def _pool(names: list[str], resolved: Resolved, console: Console) -> Iterator[st
     for package in resolved.packages:
         yield f"    {package}  with the fabric manager, whatever version fits the driver"
     for difference in resolved.differences:
-        text = f"{difference.name} {difference.asked}: the set has {difference.tested}"
+        text = f"{difference.name} {difference.requested}: the set has {difference.tested}"
         yield f"  {console.paint('warning', 'differs')} {text}"
 
 

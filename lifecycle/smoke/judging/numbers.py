@@ -49,8 +49,8 @@ def _unreadable(log: AllReduceLog, expected: Expectation) -> Iterator[Reason]:
     if log.overflow:
         yield _reason("unreadable", "there are more ranks, rows or tables than a run has")
     if log.collective and not log.collective.startswith(expected.collective):
-        asked = "an AllReduce" if expected.collective == "all_reduce" else expected.collective
-        yield _reason("unreadable", f"the log is of {log.collective}, not of {asked}")
+        requested = "an AllReduce" if expected.collective == "all_reduce" else expected.collective
+        yield _reason("unreadable", f"the log is of {log.collective}, not of {requested}")
     for line in log.damaged[:3]:
         yield _reason("unreadable", f"a row can't be read: {line[:120]}")
     ranks = {n // expected.groups for n in (expected.ranks, len(log.ranks) or expected.ranks)}
@@ -92,9 +92,9 @@ def _too_small_sweep(log: AllReduceLog, expected: Expectation) -> Iterator[Reaso
         return
     why = f": only {log.reduced_to} B fit into memory" if log.reduced_to else ""
     wanted = _expected_sizes(log, expected)
-    asked = wanted[-1] if wanted and expected.max_bytes is not None else 0
-    if max(sizes) + _slack(expected) < max(asked, expected.reach_bytes):
-        need = max(asked, expected.reach_bytes)
+    requested = wanted[-1] if wanted and expected.max_bytes is not None else 0
+    if max(sizes) + _slack(expected) < max(requested, expected.reach_bytes):
+        need = max(requested, expected.reach_bytes)
         text = f"the largest message was {max(sizes)} B, {need} B was requested{why}"
         yield _reason("too-small-sweep", text)
     if wanted and min(sizes) > wanted[0] and expected.min_bytes is not None:

@@ -16,7 +16,7 @@ import msgspec
 from ....inventory.alerts import alert_rules
 from ....inventory.dashboards import Board, Finding, boards, findings
 from ..waste.now import Now, read_now
-from ..waste.prometheus import Asking, Sample, instant, over_time
+from ..waste.prometheus import QueryPrometheus, Sample, instant, over_time
 
 NOW_S, BOARD_S = 10.0, 20.0
 """How long an answer is kept: Prometheus scrapes every 15 s, however many pages are open."""
@@ -115,9 +115,9 @@ class Charts(msgspec.Struct, frozen=True, kw_only=True):
 class Answers:
     """Answers of one cluster's Prometheus, each kept for some seconds."""
 
-    def __init__(self, cluster: str, ask: Asking) -> None:
+    def __init__(self, cluster: str, query: QueryPrometheus) -> None:
         """Take the cluster's name and how to query its Prometheus; nothing is queried yet."""
-        self.cluster, self.ask = cluster, ask
+        self.cluster, self.query = cluster, query
         self._lock = threading.Lock()
         self._kept: dict[tuple[str, ...], tuple[float, bytes]] = {}
         self._names: dict[str, frozenset[str]] = {"node": frozenset(), "pool": frozenset()}
@@ -157,7 +157,7 @@ class Answers:
     def _keep(
         self, key: tuple[str, ...], seconds: float, make: Callable[[], Overview | Charts]
     ) -> bytes:
-        with self._lock:  # one question at a time: pages that wait get the same answer
+        with self._lock:  # one query at a time: pages that wait get the same answer
             made, text = self._kept.get(key, (float("-inf"), b""))
             if time.monotonic() - made >= seconds:
                 text = msgspec.json.encode(make())
@@ -168,9 +168,9 @@ class Answers:
 
     def _overview(self) -> Overview:
         at = time.time()
-        now = read_now(self.cluster, self.ask, at)
+        now = read_now(self.cluster, self.query, at)
         table = findings().next
-        found = instant(self.ask, _ALERT | {each.name: each.query for each in table}, at)
+        found = instant(self.query, _ALERT | {each.name: each.query for each in table}, at)
         self._names = {
             "node": frozenset(node.name for node in now.nodes),
             "pool": frozenset(node.pool for node in now.nodes),
@@ -192,7 +192,7 @@ class Answers:
             for number, panel in enumerate(board.panels)
             for legend, query in panel.queries.items()
         }
-        series = over_time(self.ask, queries, end - hours * 3600, end, step)
+        series = over_time(self.query, queries, end - hours * 3600, end, step)
         charts = []
         for number, panel in enumerate(board.panels):
             lines = [
@@ -218,7 +218,7 @@ class Answers:
         if board.variable == "job":
             table = findings().slow
             holds = {each.name: _filled(each.query, "job", of) for each in table}
-            slow = tuple(_found(table, instant(self.ask, holds, end)))
+            slow = tuple(_found(table, instant(self.query, holds, end)))
         return Charts(
             title=board.title,
             answers=board.answers,

@@ -96,7 +96,7 @@ class _Request(BaseHTTPRequestHandler):
     error_message_format = "%(code)d %(message)s\n"
 
     def do_GET(self) -> None:
-        """Answer the page, one of its files, or a question that it has."""
+        """Answer the page, one of its files, or a query that it has."""
         url = urlsplit(self.path)
         token, _, path = url.path.removeprefix("/").partition("/")
         if not self._is_local():
@@ -115,9 +115,9 @@ class _Request(BaseHTTPRequestHandler):
         return len(hosts) == 1 and hosts[0].partition(":")[0].lower() in _HOSTS
 
     def _answer(self, path: str, query: str) -> None:
-        asked = {name: values[-1] for name, values in parse_qs(query).items()}
+        parameters = {name: values[-1] for name, values in parse_qs(query).items()}
         answers = self.server.answers
-        board = (asked.get("name", ""), asked.get("hours", "6"), asked.get("of", ""))
+        board = (parameters.get("name", ""), parameters.get("hours", "6"), parameters.get("of", ""))
         known: dict[str, Callable[[], bytes]] = {
             "api/now": answers.overview,
             "api/board": lambda: answers.board(*board),

@@ -29,7 +29,7 @@ def main() -> int:
         connection = http.client.HTTPSConnection(
             "localhost", port, timeout=LIMIT_S, context=context
         )
-        answers = [ask(connection, login, *question) for question in json.load(sys.stdin)]
+        answers = [query(connection, login, *each) for each in json.load(sys.stdin)]
     except (OSError, http.client.HTTPException, ValueError) as error:
         sys.stderr.write(f"{' '.join(str(error).split()) or type(error).__name__}\n")
         return NO_ANSWER
@@ -37,7 +37,7 @@ def main() -> int:
     return 0
 
 
-def ask(
+def query(
     connection: http.client.HTTPSConnection, login: str, path: str, parameters: dict[str, str]
 ) -> Any:
     """Return one answer, an error of Prometheus' among them.

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from ....inventory.dashboards import dashboard_link
-from .prometheus import Asking, Sample, instant
+from .prometheus import QueryPrometheus, Sample, instant
 
 _BY_JOB = "hpc_job, account, user, qos, partition, job_name"
 _OF_NODE = 'label_replace({}, "instance", "$1", "node", "(.+)")'
@@ -116,12 +116,12 @@ class Now(msgspec.Struct, frozen=True, kw_only=True):
     """The cluster's dashboard, likewise."""
 
 
-def read_now(cluster: str, ask: Asking, at: float, grafana: str | None = None) -> Now:
+def read_now(cluster: str, query: QueryPrometheus, at: float, grafana: str | None = None) -> Now:
     """Query everything that `top` shows.
 
     Args:
         cluster: its name.
-        ask: how to query its Prometheus.
+        query: how to query its Prometheus.
         at: Unix time in s.
         grafana: address of a Grafana that has its dashboards; None: no links.
 
@@ -132,7 +132,7 @@ def read_now(cluster: str, ask: Asking, at: float, grafana: str | None = None) -
     def link(board: str, of: str = "") -> str:
         return dashboard_link(grafana, cluster, board, of)
 
-    found = instant(ask, _QUERIES, at)
+    found = instant(query, _QUERIES, at)
     jobs, nodes = _jobs(found, at), _nodes(found)
     if grafana is not None:
         jobs = tuple(msgspec.structs.replace(j, link=link("job", j.job)) for j in jobs)

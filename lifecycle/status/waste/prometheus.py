@@ -1,7 +1,7 @@
 """Questions to a cluster's Prometheus, over the SSH that a person has to its host.
 
 It listens on that host's loopback address, behind TLS and a password that root alone may read
-there: so a program of a screen is run there as root, by one SSH exec for all questions.
+there: so a program of a screen is run there as root, by one SSH exec for all queries.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ FOLDER, PORT = "/etc/gcluster/prometheus", 9090
 """Of role prometheus: certificate and password, and where it listens."""
 _LIMIT_S = 150
 
-Question: TypeAlias = tuple[str, dict[str, str]]
+Query: TypeAlias = tuple[str, dict[str, str]]
 """A path below Prometheus' /api/v1 and its parameters."""
-Asking: TypeAlias = Callable[[Sequence[Question]], list[Any]]
-"""Returns Prometheus' answers to questions, in their order."""
+QueryPrometheus: TypeAlias = Callable[[Sequence[Query]], list[Any]]
+"""Returns Prometheus' answers to queries, in their order."""
 
 
 class Sample(msgspec.Struct, frozen=True):
@@ -52,13 +52,15 @@ class Series(msgspec.Struct, frozen=True):
     """Unix time in s and value."""
 
 
-def instant(ask: Asking, queries: Mapping[str, str], at: float) -> dict[str, list[Sample]]:
+def instant(
+    query: QueryPrometheus, queries: Mapping[str, str], at: float
+) -> dict[str, list[Sample]]:
     """Evaluate queries at a time, in s since 1970.
 
     Raises:
         LifecycleError: Prometheus doesn't answer, or not to one of them (GC1198).
     """
-    answers = ask([("query", {"query": text, "time": f"{at:.3f}"}) for text in queries.values()])
+    answers = query([("query", {"query": text, "time": f"{at:.3f}"}) for text in queries.values()])
     return {
         name: [Sample(each["metric"], float(each["value"][1])) for each in _result(answer)]
         for name, answer in zip(queries, answers, strict=True)
@@ -66,11 +68,11 @@ def instant(ask: Asking, queries: Mapping[str, str], at: float) -> dict[str, lis
 
 
 def over_time(
-    ask: Asking, queries: Mapping[str, str], start: float, end: float, step: float
+    query: QueryPrometheus, queries: Mapping[str, str], start: float, end: float, step: float
 ) -> dict[str, list[Series]]:
     """Evaluate queries at times from `start` to `end`, `step` s apart. Raises as `instant`."""
     span = {"start": f"{start:.3f}", "end": f"{end:.3f}", "step": f"{step:.3f}"}
-    answers = ask([("query_range", {"query": text, **span}) for text in queries.values()])
+    answers = query([("query_range", {"query": text, **span}) for text in queries.values()])
     return {
         name: [
             Series(each["metric"], tuple((float(at), float(value)) for at, value in each["values"]))
@@ -86,7 +88,7 @@ def _result(answer: Any) -> list[Any]:
     return list(answer["data"]["result"])
 
 
-def prometheus_of(cluster: Cluster, session: SshSession) -> Asking:
+def prometheus_of(cluster: Cluster, session: SshSession) -> QueryPrometheus:
     """Return how to query a cluster's Prometheus.
 
     Raises:
@@ -94,7 +96,7 @@ def prometheus_of(cluster: Cluster, session: SshSession) -> Asking:
     """
     spec = cluster.spec
     refuse_unwatched(spec, str(cluster.spec_path))
-    return asking(session, monitoring_host(spec, existing_hosts(cluster)))
+    return query_over_ssh(session, monitoring_host(spec, existing_hosts(cluster)))
 
 
 def refuse_unwatched(spec: ClusterSpec, path: str) -> None:
@@ -119,15 +121,17 @@ def monitoring_host(spec: ClusterSpec, hosts: ClusterInventory) -> Host:
     return next(iter(found), hosts.hosts[0])
 
 
-def asking(session: SshSession, host: Host, folder: str = FOLDER, port: int = PORT) -> Asking:
+def query_over_ssh(
+    session: SshSession, host: Host, folder: str = FOLDER, port: int = PORT
+) -> QueryPrometheus:
     """Return how to query the Prometheus of a host, over SSH."""
     words = shlex.join([_program(), folder, str(port)])
 
-    def ask(questions: Sequence[Question]) -> list[Any]:
+    def query(queries: Sequence[Query]) -> list[Any]:
         answer = session.run(
             host,
             f"root={AS_ROOT}; $root python3 -c {words}",
-            stdin=json.dumps(list(questions)),
+            stdin=json.dumps(list(queries)),
             timeout_s=_LIMIT_S,
         )
         if isinstance(answer, Unreachable):
@@ -140,7 +144,7 @@ def asking(session: SshSession, host: Host, folder: str = FOLDER, port: int = PO
         except ValueError:
             raise _silent(f"the answer of Prometheus on {host.name} was cut short") from None
 
-    return ask
+    return query
 
 
 def _silent(summary: str, host: str = "") -> LifecycleError:

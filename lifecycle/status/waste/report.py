@@ -11,7 +11,7 @@ import msgspec
 from ....inventory.dashboards import dashboard_link
 from ....inventory.waste import INTERVAL_S
 from .goodput import Ended
-from .prometheus import Asking, Sample, instant, over_time
+from .prometheus import QueryPrometheus, Sample, instant, over_time
 
 FORMAT = "gcluster/report/v1"
 HOUR_S, DAY_S = 3600, 86_400
@@ -110,7 +110,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_report(
     cluster: str,
-    ask: Asking,
+    query: QueryPrometheus,
     *,
     since: float,
     until: float,
@@ -122,7 +122,7 @@ def read_report(
 
     Args:
         cluster: its name.
-        ask: how to query its Prometheus.
+        query: how to query its Prometheus.
         since: Unix time in s, where it begins.
         until: where it ends.
         goodput: account -> GPU hours of jobs by how they ended; None: it isn't known.
@@ -133,7 +133,7 @@ def read_report(
         LifecycleError: Prometheus doesn't answer (GC1198).
     """
     span = round(until - since)
-    found = instant(ask, _queries(span), until)
+    found = instant(query, _queries(span), until)
     slice_s = HOUR_S if span <= _HOURLY_UP_TO_S else DAY_S
     rows = _rows(found)
     accounts = _uses(found, rows, goodput, by_user=False)
@@ -149,7 +149,7 @@ def read_report(
         users=_uses(found, rows, None, by_user=True),
         pools=pools,
         slice_s=slice_s,
-        slices=_slices(ask, since, until, slice_s),
+        slices=_slices(query, since, until, slice_s),
         notes=tuple(_notes(found, accounts, pools, goodput, bounds)),
         link=dashboard_link(grafana, cluster, "money", span=(since, until)),
     )
@@ -285,7 +285,7 @@ def _by_pool(samples: Iterable[Sample]) -> dict[str, float]:
     return dict(sums)
 
 
-def _slices(ask: Asking, since: float, until: float, slice_s: int) -> tuple[Slice, ...]:
+def _slices(query: QueryPrometheus, since: float, until: float, slice_s: int) -> tuple[Slice, ...]:
     """Return what each hour or day cost; the last one ends where the report does."""
     hours = INTERVAL_S / HOUR_S
     queries = {
@@ -297,7 +297,7 @@ def _slices(ask: Asking, since: float, until: float, slice_s: int) -> tuple[Slic
         }.items()
     }
     number = max(int((until - since) // slice_s), 1)
-    found = over_time(ask, queries, until - (number - 1) * slice_s, until, slice_s)
+    found = over_time(query, queries, until - (number - 1) * slice_s, until, slice_s)
     by = {
         name: {round(at): value for series in several for at, value in series.points}
         for name, several in found.items()

@@ -25,7 +25,7 @@ def metrics_missing(context: CheckContext) -> Iterator[Finding]:
     monitoring = context.monitoring
     if monitoring is None or monitoring.prometheus:
         return
-    asked = {
+    requested = {
         "grafana_url": monitoring.grafana_url,
         "retention": monitoring.retention,
         "pool": monitoring.pool,
@@ -33,7 +33,7 @@ def metrics_missing(context: CheckContext) -> Iterator[Finding]:
         "remote_write": monitoring.remote_write,
         "waste_alert": monitoring.waste_alert,
     }
-    keys = [key for key, value in asked.items() if value is not None]
+    keys = [key for key, value in requested.items() if value is not None]
     if keys:
         written = "prometheus" in (context.declared("monitoring") or ())
         yield Finding(
@@ -41,7 +41,7 @@ def metrics_missing(context: CheckContext) -> Iterator[Finding]:
             path=("monitoring", keys[0]),
             at_key=True,
             hint="add prometheus: true",
-            relies_on=(_PROMETHEUS, *(("monitoring", key) for key in asked)),
+            relies_on=(_PROMETHEUS, *(("monitoring", key) for key in requested)),
             fix=Replace(_PROMETHEUS, "true")
             if written
             else Insert(_PROMETHEUS[:1], "prometheus", "true"),

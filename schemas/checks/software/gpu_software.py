@@ -115,7 +115,7 @@ def _otherwise(stack: PoolStack) -> Iterator[Finding]:
         return
     for component in stack.resolved.components:
         key, has = component.key, component.version
-        written = stack.asked.get(key)
+        written = stack.requested.get(key)
         if component.origin != "image" or written is None or (has and fits(written, has)):
             continue
         path = stack.where(key)

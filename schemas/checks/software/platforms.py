@@ -23,7 +23,7 @@ _SHARED = {"gib": {"gib", "gib-metal"}}
 
 
 def _requested(stack: PoolStack) -> Iterator[Component]:
-    return (component for component in the_lock().components if component.key in stack.asked)
+    return (component for component in the_lock().components if component.key in stack.requested)
 
 
 def _vendor(stack: PoolStack) -> str | None:
@@ -101,7 +101,7 @@ def _of_fabrics(stack: PoolStack, *, at_root: bool) -> list[Component]:
 def _unused(stack: PoolStack, component: Component, why: str) -> Finding:
     path = stack.where(component.key)
     return Finding(
-        summary=f"{component.name} {stack.asked[component.key]} is not used: {why}",
+        summary=f"{component.name} {stack.requested[component.key]} is not used: {why}",
         path=path,
         severity=Severity.WARNING,
         hint=f"leave {component.key} out",

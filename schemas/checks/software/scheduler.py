@@ -186,12 +186,12 @@ def kubernetes_version_skew(context: CheckContext) -> Iterator[Finding]:
         key, names = "kubernetes", ("kubelet", "the control plane")
         found = stacks(context)
         controllers = [stack for stack in found.values() if stack.pool.role == "controller"]
-        version = controllers[0].asked.get(key) if len(controllers) == 1 else None
+        version = controllers[0].requested.get(key) if len(controllers) == 1 else None
         nodes = (stack for stack in found.values() if stack.pool.role != "controller")
         if version is None:
             return
         pairs = (
-            (stack, _apart(stack, key, stack.asked.get(key), version, names)) for stack in nodes
+            (stack, _apart(stack, key, stack.requested.get(key), version, names)) for stack in nodes
         )
         yield from once((stack, finding) for stack, finding in pairs if finding is not None)
 

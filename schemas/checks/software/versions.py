@@ -47,7 +47,7 @@ def _broken_minimums(software: Software, need: Need) -> tuple[Minimum, ...]:
 def _broken(stack: PoolStack) -> Iterator[Minimum]:
     """Yield the minimums that a pool's versions miss, where the spec says one of the two."""
     for minimum in _broken_minimums(stack.software, stack.need):
-        if minimum.component in stack.asked or minimum.when.component in stack.asked:
+        if minimum.component in stack.requested or minimum.when.component in stack.requested:
             yield minimum
 
 
@@ -59,7 +59,7 @@ def _too_old(stack: PoolStack, minimum: Minimum) -> tuple[PoolStack, Finding]:
     needs = minimum.when.gpu or f"{lock.component(other).name} {versions[other]}"
     if minimum.because:
         needs = f"{needs} ({minimum.because})"
-    given = key in stack.asked
+    given = key in stack.requested
     whose = "" if given else f" (of the nearest tested set, {stack.resolved.set})"
     better = tested_version(stack, key)
     fits = better is not None and given
@@ -105,7 +105,7 @@ def fabric_manager_version_mismatch(context: CheckContext) -> Iterator[Finding]:
 
 def _unequal(stack: PoolStack) -> Finding | None:
 
-    if "fabric_manager" not in stack.asked:
+    if "fabric_manager" not in stack.requested:
         return None
     versions = stack.resolved.versions
     if not broken_equals(versions, stack.need, the_lock()):
@@ -170,7 +170,7 @@ def kernel_without_lustre_modules(context: CheckContext) -> Iterator[Finding]:
 
 def _kernel(stack: PoolStack) -> Finding | None:
 
-    kernel, distribution = stack.asked.get("kernel"), stack.resolved.distribution
+    kernel, distribution = stack.requested.get("kernel"), stack.resolved.distribution
     if kernel is None or distribution is None or stack.need.provider is None:
         return None
     series = kernel_series(the_lock(), "lustre", stack.need.provider, distribution)
@@ -209,11 +209,11 @@ def _untested(stack: PoolStack) -> Iterator[Finding]:
         if difference.key == "slurm" and (packaged or stack.need.gpu is None):
             continue
         yield Finding(
-            summary=f"{difference.name} {difference.asked} is in no tested set with the rest",
+            summary=f"{difference.name} {difference.requested} is in no tested set with the rest",
             path=stack.where(difference.key),
             severity=Severity.WARNING,
             hint=f'the nearest is {resolved.set}: write {difference.key}: "{difference.tested}"',
-            relies_on=relies_on(stack, *stack.asked, "distribution"),
+            relies_on=relies_on(stack, *stack.requested, "distribution"),
             fix=Replace(path=stack.where(difference.key), text=f'"{difference.tested}"')
             if alone
             else None,

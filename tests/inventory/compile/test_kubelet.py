@@ -23,14 +23,16 @@ pools:
     site: hall
     machine: dgx-h100
     hosts: [{{name: "gpu[01-04]", address: "10.20.1.[1-4]"}}]
-    kubernetes: {{{asked}}}
+    kubernetes: {{{requested}}}
 scheduler: {{type: kubernetes, cni: cilium{more}}}
 """
 
 
 def steps_of(requested: str = "", more: str = "") -> dict[str, list[Any]]:
     """Return pool -> its steps, in the order in which they run."""
-    spec = load_text(SPEC.format(asked=requested, more=more and f", {more}"), file="demo.yaml").spec
+    spec = load_text(
+        SPEC.format(requested=requested, more=more and f", {more}"), file="demo.yaml"
+    ).spec
     assert spec is not None
     inventory = ClusterInventory(cluster=spec.name, hosts=bare_metal_hosts(spec, "hall"))
     compiled = compile_cluster(spec, inventory, load_catalog())

@@ -25,7 +25,7 @@ BUNDLE = BundleManifest(
             path="apt/debian-13",
             index_sha256="0" * 64,
             resolved_from={},
-            asked=(),
+            requested=(),
             packages=(),
         ),
     ),

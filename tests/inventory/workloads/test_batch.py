@@ -84,18 +84,20 @@ def test_bash_reads_each_script_and_shellcheck_finds_nothing(
 
 
 def test_every_option_is_one_that_sbatch_or_torchrun_has(scripts: Mapping[str, str]) -> None:
-    asked, given = set(), set()
+    requested, given = set(), set()
     for text in scripts.values():
         lines = [line.strip() for line in text.splitlines()]
-        asked |= {line[10:].partition("=")[0] for line in lines if line.startswith("#SBATCH --")}
+        requested |= {
+            line[10:].partition("=")[0] for line in lines if line.startswith("#SBATCH --")
+        }
         if "exec torchrun \\" in lines:
             start = lines.index("exec torchrun \\") + 1
             stop = next(i for i in range(start, len(lines)) if not lines[i].startswith("--"))
             given |= {line[2:].rstrip(" \\").partition("=")[0] for line in lines[start:stop]}
 
-    assert asked <= SBATCH
+    assert requested <= SBATCH
     assert given <= TORCHRUN
-    assert {"signal", "requeue", "no-kill", "cpus-per-task"} <= asked
+    assert {"signal", "requeue", "no-kill", "cpus-per-task"} <= requested
 
 
 COMMAND = """\

@@ -55,7 +55,7 @@ def make_bundle(tmp_path: Path, key: BundleKey) -> Callable[..., BundleManifest]
             found.append(package)
         part = Part(
             distribution=distribution,
-            asked=tuple(sorted(requested)),
+            requested=tuple(sorted(requested)),
             found=tuple(found),
             indexes={"http://192.0.2.1/InRelease": "0" * 64},
             date="Thu, 01 Jan 2026 00:00:00 UTC",

@@ -17,7 +17,7 @@ from gcluster.inventory.dashboards import boards
 from gcluster.lifecycle.cluster.outcome import failure
 from gcluster.lifecycle.status.dashboard.answers import Answers, UnknownError
 from gcluster.lifecycle.status.dashboard.server import DashboardServer, page_files
-from gcluster.lifecycle.status.waste.prometheus import Question
+from gcluster.lifecycle.status.waste.prometheus import Query
 
 NODES = 40
 
@@ -30,10 +30,10 @@ class Recorded:
         self.answer = simulated(NODES)
         self.queries: list[str] = []
 
-    def __call__(self, questions: Sequence[Question]) -> list[Any]:
-        """Answer questions."""
-        self.queries += [parameters["query"] for _, parameters in questions]
-        return self.answer(questions)
+    def __call__(self, queries: Sequence[Query]) -> list[Any]:
+        """Answer queries."""
+        self.queries += [parameters["query"] for _, parameters in queries]
+        return self.answer(queries)
 
 
 @pytest.fixture
@@ -179,7 +179,7 @@ def test_the_answer_has_jobs_nodes_and_alerts_as_they_are_named(server: Dashboar
 def test_a_prometheus_that_stops_has_a_message(
     server: DashboardServer, prometheus: Recorded
 ) -> None:
-    def silent(_: Sequence[Question]) -> list[Any]:
+    def silent(_: Sequence[Query]) -> list[Any]:
         raise failure("GC1198", "Prometheus on head01 doesn't answer", hint="systemctl status it")
 
     prometheus.answer = silent

@@ -27,7 +27,7 @@ from gcluster.lifecycle.secrets.certificates import certificate_of, issue, new_a
 from gcluster.lifecycle.secrets.makers import ISSUED
 from gcluster.lifecycle.status.waste.goodput import Ended
 from gcluster.lifecycle.status.waste.now import read_now
-from gcluster.lifecycle.status.waste.prometheus import Asking, asking, instant
+from gcluster.lifecycle.status.waste.prometheus import QueryPrometheus, instant, query_over_ssh
 from gcluster.lifecycle.status.waste.report import read_report
 
 pytestmark = pytest.mark.monitoring
@@ -186,9 +186,9 @@ class Server:
                 stderr=log,
             )
 
-    def client(self) -> Asking:
+    def client(self) -> QueryPrometheus:
         """Return how to query it."""
-        return asking(Local(), HEAD, str(self.folder), self.port)  # type: ignore[arg-type]
+        return query_over_ssh(Local(), HEAD, str(self.folder), self.port)  # type: ignore[arg-type]
 
 
 def program(name: str) -> str:
@@ -289,8 +289,8 @@ def test_a_wrong_password_a_stopped_server_and_a_wrong_query_have_each_a_message
     (tmp_path / "password").write_text("wrong")
     words: dict[str, Any] = {}
     for what, client, query in (
-        ("password", asking(Local(), HEAD, str(tmp_path), server.port), "1"),  # type: ignore[arg-type]
-        ("stopped", asking(Local(), HEAD, str(server.folder), 1), "1"),  # type: ignore[arg-type]
+        ("password", query_over_ssh(Local(), HEAD, str(tmp_path), server.port), "1"),  # type: ignore[arg-type]
+        ("stopped", query_over_ssh(Local(), HEAD, str(server.folder), 1), "1"),  # type: ignore[arg-type]
         ("query", server.client(), "sum("),
     ):
         with pytest.raises(LifecycleError) as raised:

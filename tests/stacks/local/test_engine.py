@@ -147,9 +147,9 @@ def test_a_label_filter_matches_whole_values_of_all_labels_at_once(
 def test_an_engine_is_queried_once(double: Callable[[str, str], Path], tmp_path: Path) -> None:
     answer = '{"version":{"Version":"4.3"},"store":{"graphRoot":"/store"},"host":'
     answer += '{"ociRuntime":{"name":"runc"},"security":{"rootless":false}}}'
-    double("podman", f"echo asked >> {tmp_path}/asked; echo '{answer}'")
+    double("podman", f"echo requested >> {tmp_path}/requested; echo '{answer}'")
     assert [find_engine().facts().runtime, find_engine().facts().runtime] == ["runc", "runc"]
-    assert (tmp_path / "asked").read_text() == "asked\n"
+    assert (tmp_path / "requested").read_text() == "requested\n"
 
 
 def test_what_runs_in_a_container_ends_by_itself_though_it_is_not_waited_for(

@@ -72,8 +72,9 @@ class AgentEvent(msgspec.Struct, frozen=True, kw_only=True):
     """One line of the agent's output."""
 
     what: str
-    """A step of nodes (`asked`, made, refused, joined, leaving, gone); moved or not-moved; gave-up,
-    may-come-again, let-go; not-joined-yet, unsure, failed, not-done, silent; note, spec-changed."""
+    """A step of nodes (`requested`, made, refused, joined, leaving, gone); moved or not-moved;
+    gave-up, may-come-again, let-go; not-joined-yet, unsure, failed, not-done, silent; note,
+    spec-changed."""
     nodes: str = ""
     job: str = ""
     pool: str = ""

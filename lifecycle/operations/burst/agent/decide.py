@@ -46,7 +46,7 @@ class ElasticPool(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds in addition that the scheduler has to let it go by itself; 0: it never does."""
 
 
-class Ask(msgspec.Struct, frozen=True, kw_only=True):
+class Launch(msgspec.Struct, frozen=True, kw_only=True):
     """Request nodes in one call; on the first of these options that the budget allows."""
 
     pool: ElasticPool
@@ -60,7 +60,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GoOn(msgspec.Struct, frozen=True, kw_only=True):
-    """Continue with nodes from their state in the ledger: `asked`, made or leaving."""
+    """Continue with nodes from their state in the ledger: `requested`, made or leaving."""
 
     records: tuple[NodeRecord, ...]
 
@@ -97,7 +97,7 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
     nodes: tuple[str, ...]
 
 
-Act: TypeAlias = Ask | GoOn | Joined | Leave | GiveUp | Forget | Release
+Act: TypeAlias = Launch | GoOn | Joined | Leave | GiveUp | Forget | Release
 
 
 def acts(
@@ -131,7 +131,7 @@ def _state_actions(  # noqa: C901  # a case for each step, none nested
     for record in mine:
         if record.node in busy or record.node not in names:
             continue
-        if record.step in {"leaving", "asked"}:
+        if record.step in {"leaving", "requested"}:
             # Also requested nodes that are no longer wanted: a killed call may have created a
             # machine without a name. Repeating the call with its token finds it, and it is then
             # removed.
@@ -141,7 +141,7 @@ def _state_actions(  # noqa: C901  # a case for each step, none nested
         elif (reason := _leaves(record, node)) is not None:
             leaves.setdefault(reason, []).append(record)
         elif record.step == "made":
-            is_late = seen.now - record.asked > pool.come_s
+            is_late = seen.now - record.requested > pool.come_s
             (joined if node.state == "here" else late if is_late else on).append(record)
     if late:
         reason = f"it was made, and took no jobs within {pool.come_s / 60:.0f} min"
@@ -213,7 +213,7 @@ def _requested(
         on = list({job.job.id: job for name in names for job in jobs_on.get(name, ())}.values())
         limits = [job.job.time_limit for job in on]
         known = [limit for limit in limits if limit is not None]
-        yield Ask(
+        yield Launch(
             pool=pool,
             nodes=tuple(names),
             purchase_options=purchase_options,

@@ -17,7 +17,7 @@ from ..policy.rule import DAY_S, by_day
 
 NO_OPTION = "-"
 """Placeholder option of a refusal without a cloud's call: a ceiling did not allow it."""
-LIVE = frozenset({"asked", "made", "joined", "leaving"})
+LIVE = frozenset({"requested", "made", "joined", "leaving"})
 """Steps after which something of a node may exist."""
 
 
@@ -31,7 +31,7 @@ class NodeRecord(msgspec.Struct, frozen=True, kw_only=True):
     burst: str
     option: str
     usd_per_hour: float
-    asked: float
+    requested: float
     """When it was requested, seconds since 1970."""
     until: float | None
     reason: str = ""
@@ -100,7 +100,7 @@ class BurstFold(EventFold):
     def _step(self, node: str, step: BurstStepped, at: float) -> None:
         before = self.nodes.get(node)
         same = before is not None and before.burst == step.burst
-        requested = before.asked if before is not None and same else at
+        requested = before.requested if before is not None and same else at
         if before is not None and before.is_live and step.step in {"gone", "refused"}:
             self._bill(before, requested, at)
         failed = step.step == "leaving" and before is not None and before.step != "joined"
@@ -121,7 +121,7 @@ class BurstFold(EventFold):
             burst=step.burst,
             option=step.option,
             usd_per_hour=step.usd_per_hour,
-            asked=requested,
+            requested=requested,
             until=step.until,
             reason=step.reason,
             failed=(failed and bool(step.reason))
@@ -133,11 +133,11 @@ class BurstFold(EventFold):
         """`down` removes every node, and searches for leftovers."""
         for record in self.nodes.values():
             if record.is_live:
-                self._bill(record, record.asked, at)
+                self._bill(record, record.requested, at)
         self.nodes.clear()
 
     def _bill(self, record: NodeRecord, begins: float, ends: float) -> None:
-        if record.step == "asked":
+        if record.step == "requested":
             return  # nothing of it came to be
         spread = by_day(begins, ends, record.usd_per_hour)
         for number, usd in enumerate(spread.usd, start=spread.first):
@@ -149,7 +149,7 @@ class BurstFold(EventFold):
         spent = self._spent[pool, today]
         for record in self.nodes.values():
             if record.pool == pool and record.is_live:
-                begins = max(record.asked, today * DAY_S)
+                begins = max(record.requested, today * DAY_S)
                 spent += sum(by_day(begins, max(now, begins), record.usd_per_hour).usd)
         return spent
 
@@ -177,7 +177,7 @@ class BurstLedger:
             self._fold.apply(self._log.known(since=self._fold.seq))
             return dict(self._fold.nodes)
 
-    def ask(self, step: BurstStepped) -> None:
+    def record_intent(self, step: BurstStepped) -> None:
         """Record that nodes are about to be requested."""
         self._log.append(step)
 

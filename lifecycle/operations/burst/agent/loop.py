@@ -22,12 +22,12 @@ from .budget import Prices, affordable_options
 from .calls import AgentEvent, CallPool
 from .decide import (
     Act,
-    Ask,
     ElasticPool,
     Forget,
     GiveUp,
     GoOn,
     Joined,
+    Launch,
     Leave,
     Release,
     acts,
@@ -152,8 +152,8 @@ class Agent:
 
     def _do(self, act: Act, seen: Seen) -> None:
         match act:
-            case Ask():
-                self._ask(act, seen)
+            case Launch():
+                self._launch(act, seen)
             case GoOn(records=records):
                 self._making.go_on(records)
             case Joined(records=records):
@@ -176,43 +176,45 @@ class Agent:
                 self._report(AgentEvent(what="let-go", nodes=folded(nodes)))
                 self._scheduler.release(nodes)
 
-    def _ask(self, ask: Ask, seen: Seen) -> None:
+    def _launch(self, launch: Launch, seen: Seen) -> None:
         """Record a request and make it, or report to the jobs why not."""
-        rules = [each.rule for each in self._spills if each.rule.target.pool == ask.pool.pool]
-        if not self._has_prices(ask, rules):
+        rules = [each.rule for each in self._spills if each.rule.target.pool == launch.pool.pool]
+        if not self._has_prices(launch, rules):
             return
-        pool, fold = self._prices.of(ask.pool), self._ledger.read()
+        pool, fold = self._prices.of(launch.pool), self._ledger.read()
         allowed, why = affordable_options(
-            rules, pool, fold, seen, nodes=len(ask.nodes), seconds=ask.seconds
+            rules, pool, fold, seen, nodes=len(launch.nodes), seconds=launch.seconds
         )
-        purchase_options = [option for option in ask.purchase_options if option in allowed]
+        purchase_options = [option for option in launch.purchase_options if option in allowed]
         if not purchase_options:
             reason = why or "the ways to buy it that the ceilings allow gave nothing lately"
-            self._ledger.ask(self._refusal(ask, reason))
-            self._report(AgentEvent(what="refused", nodes=folded(ask.nodes), reason=reason))
-            self._scheduler.give_up(ask.nodes, f"{MARK}{reason}")
-            self._log_reasons(dict.fromkeys(ask.jobs, f"refused: {reason}"))
+            self._ledger.record_intent(self._refusal(launch, reason))
+            self._report(AgentEvent(what="refused", nodes=folded(launch.nodes), reason=reason))
+            self._scheduler.give_up(launch.nodes, f"{MARK}{reason}")
+            self._log_reasons(dict.fromkeys(launch.jobs, f"refused: {reason}"))
             return
-        longest = [rule.longest(ask.seconds) for rule in rules]
+        longest = [rule.longest(launch.seconds) for rule in rules]
         step = BurstStepped(
             site=pool.site,
             pool=pool.pool,
-            step="asked",
-            nodes=folded(ask.nodes),
+            step="requested",
+            nodes=folded(launch.nodes),
             burst=self._token(),
             option=purchase_options[0],
             usd_per_hour=pool.prices.get(purchase_options[0], 0.0),
-            until=seen.now + max(longest) if longest and ask.seconds is not None else None,
-            alone=ask.alone,
+            until=seen.now + max(longest) if longest and launch.seconds is not None else None,
+            alone=launch.alone,
         )
-        self._ledger.ask(step)
-        self._report(AgentEvent(what="asked", nodes=step.nodes, pool=pool.pool, option=step.option))
+        self._ledger.record_intent(step)
+        self._report(
+            AgentEvent(what="requested", nodes=step.nodes, pool=pool.pool, option=step.option)
+        )
         nodes = self._ledger.nodes()
-        self._making.go_on(tuple(nodes[name] for name in ask.nodes))
+        self._making.go_on(tuple(nodes[name] for name in launch.nodes))
 
-    def _has_prices(self, ask: Ask, rules: Collection[Rule]) -> bool:
+    def _has_prices(self, launch: Launch, rules: Collection[Rule]) -> bool:
         """Return whether the budget can be judged; query the provider's prices where not."""
-        pool = ask.pool
+        pool = launch.pool
         if not any(rule.ceilings for rule in rules) or self._prices.is_fresh(pool.pool):
             return True
 
@@ -224,15 +226,15 @@ class Agent:
             known = {option: usd for option, usd in requested.items() if usd is not None}
             self._prices.learn(pool.pool, known)
 
-        self._call_pool.start(ask.nodes, call)
+        self._call_pool.start(launch.nodes, call)
         return self._prices.is_fresh(pool.pool)
 
-    def _refusal(self, ask: Ask, reason: str) -> BurstStepped:
+    def _refusal(self, launch: Launch, reason: str) -> BurstStepped:
         return BurstStepped(
-            site=ask.pool.site,
-            pool=ask.pool.pool,
+            site=launch.pool.site,
+            pool=launch.pool.pool,
             step="refused",
-            nodes=folded(ask.nodes),
+            nodes=folded(launch.nodes),
             burst=self._token(),
             option=NO_OPTION,
             reason=reason,

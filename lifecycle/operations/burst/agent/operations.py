@@ -35,7 +35,7 @@ class NodeOperations:
 
     def go_on(self, records: tuple[NodeRecord, ...]) -> None:
         """Start the call that continues nodes from their state in the ledger."""
-        work = {"asked": self._grow, "made": self._join, "leaving": self._shrink}
+        work = {"requested": self._grow, "made": self._join, "leaving": self._shrink}
         converged = {(record.node, record.burst) for record in records} <= self._joined_ok
         if records[0].step == "made" and converged:
             return  # it only has to register

@@ -179,9 +179,9 @@ def _job(words: list[str]) -> TraceJob | _LeftOut | str:
 
 
 def _replayed(values: list[float]) -> TraceJob | _LeftOut:
-    number, submit, _wait, run, allocated, _cpu, _memory, asked, requested = values[:9]
+    number, submit, _wait, run, allocated, _cpu, _memory, wanted, requested = values[:9]
     status, user, group, _executable, queue, _partition, preceding, think = values[10:]
-    processors = asked if asked > 0 else allocated
+    processors = wanted if wanted > 0 else allocated
     if status in _PARTS:
         return _LeftOut("part of a job that has a line as a whole")
     if run < 0 or (run == 0 and status == _CANCELLED):

@@ -1,4 +1,4 @@
-// The page: asks this server every 15 s and answers four questions. It sends names, never queries.
+// The page: loads from this server every 15 s and answers four questions. It sends names, never queries.
 
 import { draw, redraw, resize } from "./charts.js";
 import { Grid } from "./grid.js";
@@ -10,7 +10,7 @@ const at = (id) => document.getElementById(id);
 let overview = null;
 let question = "health"; // the last of the four that was shown
 
-async function ask(path) {
+async function load(path) {
   const answer = await fetch(path, { cache: "no-store" });
   const found = await answer.json();
   if (!answer.ok) throw new Error([found.problem, found.hint].filter(Boolean).join(" — "));
@@ -142,7 +142,7 @@ function show() {
 }
 
 async function board(target, name, of = "") {
-  const found = await ask(`api/board?${new URLSearchParams({ name, hours: at("hours").value, of })}`);
+  const found = await load(`api/board?${new URLSearchParams({ name, hours: at("hours").value, of })}`);
   draw(target, found);
   return found;
 }
@@ -169,7 +169,7 @@ async function charts() {
 
 async function refresh() {
   try {
-    overview = await ask("api/now");
+    overview = await load("api/now");
     problem("");
     show();
   } catch (error) { problem(error.message); }

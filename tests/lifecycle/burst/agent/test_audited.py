@@ -50,7 +50,7 @@ def test_each_step_of_rented_nodes_is_a_line_of_the_file_and_of_the_history(
     assert all("@" in line["who"] for line in written)
     steps = [line["data"] for line in written if line["what"] == "BurstStepped"]
     assert [(step["step"], step["nodes"]) for step in steps][:2] == [
-        ("asked", "spill001"), ("made", "spill001"),
+        ("requested", "spill001"), ("made", "spill001"),
     ]  # fmt: skip
     assert (written[0]["what"], written[-1]["result"]) == ("RunStarted", "ok")
     assert [(each.command, each.outcome) for each in history(cluster)] == [("burst agent", "ok")]

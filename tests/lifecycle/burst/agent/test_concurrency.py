@@ -45,7 +45,7 @@ def test_a_call_that_ends_in_the_middle_of_a_round_is_not_recreated(own_places: 
         if harness.is_over() and harness.events[-1].what == "gone":
             break
 
-    assert [e.what for e in harness.events] == ["asked", "made", "joined", "leaving", "gone"]
+    assert [e.what for e in harness.events] == ["requested", "made", "joined", "leaving", "gone"]
 
 
 def test_an_address_that_comes_while_others_are_checked_stops_no_round() -> None:
@@ -79,5 +79,5 @@ def test_a_name_that_is_used_again_is_queried_again() -> None:
 def _joined(node: str, burst: str = "one") -> NodeRecord:
     return NodeRecord(
         node=node, site="cloud", pool="spill", step="joined", burst=burst, option="",
-        usd_per_hour=0, asked=BEGIN, until=None,
+        usd_per_hour=0, requested=BEGIN, until=None,
     )  # fmt: skip

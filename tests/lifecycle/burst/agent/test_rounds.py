@@ -28,7 +28,7 @@ def test_a_job_that_waited_spills_runs_and_all_is_given_back(folder: Path) -> No
     harness.run()
 
     assert [w for w in steps(harness) if w != "let-go"] == [
-        "moved", "asked", "made", "joined", "leaving", "gone"
+        "moved", "requested", "made", "joined", "leaving", "gone"
     ]  # fmt: skip
     assert harness.controller.load().jobs["a"].answer.startswith("spills to spill: it has waited")
     assert harness.tally() == {
@@ -58,7 +58,7 @@ def test_nodes_of_one_round_are_requested_in_one_call(folder: Path) -> None:
 
     harness.run()
 
-    assert [each.nodes for each in harness.events if each.what == "asked"] == ["spill[001-003]"]
+    assert [each.nodes for each in harness.events if each.what == "requested"] == ["spill[001-003]"]
 
 
 def test_jobs_that_were_refused_together_are_requested_one_by_one(folder: Path) -> None:
@@ -70,7 +70,7 @@ def test_jobs_that_were_refused_together_are_requested_one_by_one(folder: Path) 
     for _ in range(3):
         agent.round()
 
-    requested = [each.nodes for each in harness.events if each.what == "asked"]
+    requested = [each.nodes for each in harness.events if each.what == "requested"]
     assert requested == ["spill[001-003]", "spill003"]
     assert {r.nodes for r in harness.events if r.what == "made"} == {"spill[001-002]"}
 
@@ -84,7 +84,7 @@ def test_capacity_that_is_refused_is_given_up_and_tried_again_after_a_while(fold
         agent.round()
 
     answer = harness.controller.load()
-    assert 2 <= steps(harness).count("asked") <= 3
+    assert 2 <= steps(harness).count("requested") <= 3
     assert answer.jobs["a"].requeued == steps(harness).count("gave-up")
     assert harness.tally()["leftovers"] == 0
 
