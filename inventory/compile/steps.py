@@ -108,8 +108,3 @@ class CompiledCluster(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(
             sorted({s for g in self.groups for step in g.steps for s in step.secrets.values()})
         )
-
-    @property
-    def step_count(self) -> int:
-        """Number of (host, step) pairs."""
-        return sum(len(group.hosts) * len(group.steps) for group in self.groups)

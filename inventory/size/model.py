@@ -6,7 +6,6 @@ vocabulary. A multiplication and an addition are two operations (FLOP).
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Literal
@@ -239,8 +238,3 @@ def presets() -> dict[str, Model]:
     """Return the models that come with gcluster, by name."""
     found = read_data_file(_FILE, _Models)
     return {model.name: model for model in found.models}
-
-
-def rounded(value: float, digits: int) -> float:
-    """Return a number with so many digits that count."""
-    return round(value, digits - 1 - math.floor(math.log10(abs(value)))) if value else 0.0

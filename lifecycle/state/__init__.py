@@ -44,7 +44,6 @@ from .events import Event, EventLog
 from .journal import (
     Applied,
     Journal,
-    LastSmoke,
     RunRecord,
     applied_number,
     newest_applied,
@@ -85,7 +84,6 @@ __all__ = [
     "JobMoved",
     "Journal",
     "Known",
-    "LastSmoke",
     "Ledger",
     "LockRecord",
     "LockState",

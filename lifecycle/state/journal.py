@@ -15,7 +15,6 @@ from .event_types import (
     RunFinished,
     RunOutcome,
     RunStarted,
-    SmokeFinished,
     SpecApplied,
     SpecStored,
     StageDone,
@@ -47,14 +46,6 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Its trigger, other than a user: what was due; "": a user."""
 
 
-class LastSmoke(msgspec.Struct, frozen=True, kw_only=True):
-    """The newest verdict, and when it was given."""
-
-    finished: datetime
-    run: str
-    smoke: SmokeFinished
-
-
 class JournalFold(EventFold):
     """The journal as a fold of the events. Pure: whether a run's lock is held is not known here."""
 
@@ -65,7 +56,6 @@ class JournalFold(EventFold):
         self.applied: str | None = None
         self.built: Built | None = None
         self.stored: SpecStored | None = None
-        self.smoke: LastSmoke | None = None
 
     def apply(self, events: Iterable[Event]) -> None:
         """Fold more events, in order; those folded before, and stale ones, change nothing."""
@@ -81,8 +71,6 @@ class JournalFold(EventFold):
                     self.applied, self.built = spec_hash, built
                 case SpecStored() as body:
                     self.stored = body
-                case SmokeFinished() as body:
-                    self.smoke = LastSmoke(finished=event.time, run=event.run, smoke=body)
 
     def _finished(self, event: Event, body: RunFinished) -> None:
         run = self.runs.get(event.run)
@@ -134,10 +122,6 @@ class Journal:
     def stored_spec(self) -> SpecStored | None:
         """Return which object under `applied/` is the newest; None: none was stored."""
         return self._folded().stored
-
-    def last_smoke(self) -> LastSmoke | None:
-        """Return the newest verdict; None when there is none."""
-        return self._folded().smoke
 
     def _folded(self) -> JournalFold:
         self._fold.apply(self._log.read(since=self._fold.seq))

@@ -169,19 +169,6 @@ class RequiredPackage(SpecModel, frozen=True):
     date: Date
 
 
-class PackageName(SpecModel, frozen=True):
-    """How a component's package is called; the first entry that covers the version counts."""
-
-    component: str
-    name: str
-    """{branch} is replaced by the first number of the version."""
-    source: str
-    date: Date
-    below: Exact | None = None
-    unverified: bool = False
-    note: str | None = None
-
-
 class Kernels(SpecModel, frozen=True):
     """Kernels that a component has modules for."""
 
@@ -300,7 +287,6 @@ class Lock(SpecModel, frozen=True):
     minimums: list[Minimum] = field(default_factory=list)
     equals: list[Equal] = field(default_factory=list)
     needs: list[RequiredPackage] = field(default_factory=list)
-    packages: list[PackageName] = field(default_factory=list)
     kernels: list[Kernels] = field(default_factory=list)
     distributions: list[NodeImage] = field(default_factory=list)
     images: list[VendorImage] = field(default_factory=list)

@@ -39,16 +39,6 @@ def broken_equals(versions: Mapping[str, str], need: Need, lock: Lock) -> tuple[
     )
 
 
-def package_name(lock: Lock, component: str, version: str) -> str | None:
-    """Return the package of a component at a version; None when no rule says it."""
-    for package in lock.packages:
-        if package.component != component:
-            continue
-        if package.below is None or older(version, package.below):
-            return package.name.format(branch=version.partition(".")[0])
-    return None
-
-
 def kernel_series(lock: Lock, component: str, provider: str, distribution: str) -> tuple[str, ...]:
     """Return the kernels a component has modules for; empty: not known."""
     for kernels in lock.kernels:

@@ -16,7 +16,6 @@ from gcluster.schemas.stack.rules import (
     behind,
     broken_equals,
     broken_minimums,
-    package_name,
     window,
 )
 
@@ -133,15 +132,6 @@ def test_a_version_is_older_only_where_that_is_certain() -> None:
 def test_a_release_needs_two_numbers() -> None:
     assert release("24.11.5") == "24.11"
     assert release("24") is None
-
-
-@pytest.mark.parametrize(("branch", "name"), [("570.133.20", "-570"), ("580.126.16", "")])
-def test_the_package_of_the_fabric_manager_depends_on_the_branch(branch: str, name: str) -> None:
-    assert package_name(LOCK, "fabric_manager", branch) == f"nvidia-fabricmanager{name}"
-
-
-def test_nothing_is_reported_of_packages_without_a_rule() -> None:
-    assert package_name(LOCK, "nccl", "2.30.4") is None
 
 
 def test_releases_of_slurm_are_counted_by_their_list_and_those_of_kubernetes_by_number() -> None:

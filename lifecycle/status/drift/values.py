@@ -91,11 +91,6 @@ class DriftReport(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
 
     @property
-    def is_clean(self) -> bool:
-        """Whether everything answered and nothing differs."""
-        return not self.drifts and not self.silent
-
-    @property
     def exit_code(self) -> Exit:
         """PENDING where something differs; FAILED where something could not be queried."""
         if self.drifts:

@@ -33,12 +33,6 @@ class ArmId(msgspec.Struct, frozen=True, kw_only=True):
         """Return the last name."""
         return self.names[-1]
 
-    def upto(self, count: int) -> ArmId:
-        """Return the id of an ancestor: the first `count` types and names."""
-        namespace, *types = self.kind.split("/")
-        kind = "/".join([namespace, *types[:count]])
-        return msgspec.structs.replace(self, kind=kind, names=self.names[:count])
-
 
 def parse(text: str) -> ArmId | None:
     """Return the parts of an id; None where it is not an id of something in a resource group."""

@@ -12,7 +12,6 @@ from gcluster.lifecycle.state import (
     Journal,
     RunFinished,
     RunStarted,
-    SmokeFinished,
     SpecApplied,
     StageDone,
     StateStore,
@@ -32,7 +31,6 @@ def test_a_new_state_has_an_empty_journal(log: EventLog) -> None:
     journal = Journal(log)
     assert journal.runs() == ()
     assert journal.applied_spec() is None
-    assert journal.last_smoke() is None
     assert journal.interrupted() is None
 
 
@@ -86,15 +84,11 @@ def test_events_of_two_runs_at_the_same_time_are_kept_apart(store: StateStore) -
     assert {run.id: run.exit_code for run in Journal(east).runs()} == {"east": 0, "west": 1}
 
 
-def test_the_last_applied_spec_and_the_last_smoke_count(log: EventLog) -> None:
+def test_the_last_applied_spec_counts(log: EventLog) -> None:
     journal = Journal(log)
     for number in range(2):
         log.append(SpecApplied(spec_hash=f"spec{number}"))
-        log.append(SmokeFinished(verdict="pass", busbw=float(number)))
-        smoke = journal.last_smoke()
         assert journal.applied_spec() == f"spec{number}"
-        assert smoke is not None
-        assert smoke.smoke.busbw == float(number)
 
 
 def test_an_event_written_after_the_lock_was_lost_counts_for_nothing(store: StateStore) -> None:
