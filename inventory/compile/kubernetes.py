@@ -331,7 +331,8 @@ def _kubernetes_step(
 ) -> Step:
     """Return a step; pods go on while their node's kubelet is restarted.
 
-    What is installed is a version: another one comes to nodes that were drained, in waves.
+    What is installed is a version: another one comes to nodes that were drained, in waves. Nodes
+    join once a control plane serves, and not before.
     """
     return Step(
         stage=Stage.SCHEDULER,
@@ -340,6 +341,7 @@ def _kubernetes_step(
         variables=variables,
         secrets=secrets or {},
         spares_jobs=spares_jobs,
+        independent=phase in {"preflight", "configure"},
     )
 
 

@@ -47,6 +47,8 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     """Variable -> secret: converge sets the variable to the path of a file with the secret."""
     spares_jobs: bool = False
     """Jobs that run on the node don't feel this phase; else the node is drained for it first."""
+    independent: bool = False
+    """What it does on a host depends on no other host, so all pools run it at the same time."""
     from_mirror: bool = False
     """It takes what the cluster itself has made, so no image can be baked of it."""
 

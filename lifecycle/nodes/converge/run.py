@@ -24,7 +24,7 @@ from ...cluster.outcome import failure
 from ...cluster.progress import Reporter, StageFinished, StageStarted
 from ..ssh import SshSession
 from .pending import Pending
-from .playbook import WAVE, plays, waves
+from .playbook import WAVE, host_variables, plays, waves
 from .processes import end_processes, ended_with_us
 from .role_files import collections_path
 from .user_roles import collection_folders, hook_steps, write_roles
@@ -192,8 +192,8 @@ def _run_ansible(  # noqa: PLR0917  # the parts of one call
     with _interrupts() as interrupted:
         runner = ansible_runner.interface.init_runner(
             private_data_dir=str(directory),
-            playbook=plays(pending, secret_files, directory / "roles"),
-            inventory=_inventory(inventory, session),
+            playbook=plays(pending, secret_files, directory / "roles", joined=True),
+            inventory=_inventory(inventory, session, host_variables(pending, secret_files)),
             envvars=dict(settings),
             settings={"pexpect_timeout": 1, "suppress_ansible_output": True},
             event_handler=watch.handle,
@@ -229,9 +229,14 @@ def without_secrets(environment: Mapping[str, str], ours: Mapping[str, str]) -> 
     }
 
 
-def _inventory(inventory: ClusterInventory, session: SshSession) -> dict[str, Any]:
+def _inventory(
+    inventory: ClusterInventory, session: SshSession, variables: Mapping[str, dict[str, Any]]
+) -> dict[str, Any]:
     session.connect(inventory.hosts)
-    hosts = {host.name: dict(session.ansible_variables(host)) for host in inventory.hosts}
+    hosts = {
+        host.name: {**variables.get(host.name, {}), **session.ansible_variables(host)}
+        for host in inventory.hosts
+    }
     common = {"ansible_python_interpreter": "/usr/bin/python3"}
     return {"all": {"hosts": hosts, "vars": common}}
 

@@ -13,7 +13,12 @@ ROLES = {"base": Stage.BASE, "munge": Stage.SCHEDULER, "slurm": Stage.SCHEDULER}
 def step(role: str, phase: Phase, **variables: object) -> Step:
     secrets = {"munge_key_file": "munge"} if (role, phase) == ("munge", "configure") else {}
     return Step(
-        stage=ROLES[role], role=role, phase=phase, variables=dict(variables), secrets=secrets
+        stage=ROLES[role],
+        role=role,
+        phase=phase,
+        variables=dict(variables),
+        secrets=secrets,
+        independent=role == "munge",
     )
 
 
@@ -58,7 +63,7 @@ def any_cluster(draw: st.DrawFn) -> CompiledCluster:
     groups = []
     for number in range(draw(st.integers(1, 3))):
         steps = [
-            step(role, phase, value=draw(st.integers(0, 2)))
+            step(role, phase, **{f"{role}_{phase}_value": draw(st.integers(0, 2))})
             for role in ROLES
             if draw(st.booleans())
             for phase in draw(_phases)

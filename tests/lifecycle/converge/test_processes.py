@@ -28,7 +28,7 @@ from gcluster.lifecycle.nodes.converge import run
 from gcluster.lifecycle.nodes.converge.pending import Pending
 
 tasks = [{"ansible.builtin.raw": "echo $$ > %s/pid; exec sleep 300" % sys.argv[1]}]
-run.plays = lambda *_: [{"hosts": "all", "gather_facts": False, "tasks": tasks}]
+run.plays = lambda *_, **_named: [{"hosts": "all", "gather_facts": False, "tasks": tasks}]
 run._inventory = lambda *_: {"all": {"hosts": {"here": {"ansible_connection": "local"}}}}
 watch = SimpleNamespace(handle=lambda _: True, failures={}, done_count=0)
 hosts = ClusterInventory(cluster="probe", hosts=())
