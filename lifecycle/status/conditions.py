@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -38,6 +38,26 @@ class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Steps whose stamp differs from the compiled spec."""
     out_since: str = ""
     """When the scheduler took it out of service, RFC 3339, UTC; "" when it serves."""
+
+
+ElasticState: TypeAlias = Literal["off", "requested", "starting", "joined", "leaving", "refused"]
+"""By the burst agent. off: it has no machine. refused: its site gave it none."""
+
+
+class ElasticStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """A node that comes when jobs wait, and goes when it is idle."""
+
+    name: str
+    pool: str
+    state: ElasticState
+    site: str = ""
+    """Where its machine is, or was refused; "" where there is none."""
+    scheduler_state: str = ""
+    """As of `NodeStatus`; "": the scheduler doesn't know it."""
+    reason: str = ""
+    """Why it was refused, why it leaves, or why it takes no jobs."""
+    requested: str = ""
+    """When its machine was requested, RFC 3339, UTC; "" where it has none."""
 
 
 class PartitionQueue(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,6 +126,8 @@ class ClusterStatus(msgspec.Struct, frozen=True, kw_only=True):
     """
     quotas: tuple[QuotaUse, ...] = ()
     """Accounts that use GPUs or whose use is limited, where the scheduler keeps accounts."""
+    elastic: tuple[ElasticStatus, ...] = ()
+    """Nodes that come and go, in the order in which they are requested."""
     repairs: tuple[Repair, ...] = ()
     """Nodes that the cluster does without, oldest first."""
     causes: tuple[Cause, ...] = ()

@@ -21,6 +21,7 @@ from ..down.expiry.due import lifetime
 from ..kubernetes import kubectl
 from ..kubernetes.managed.login import kubectl_of
 from ..nodes.ssh import SshSession
+from ..operations.burst.agent.ledger import BurstLedger
 from ..operations.gitops.record import read_followed
 from ..operations.repair.queue import queue
 from ..planning.plan import pending_for
@@ -33,6 +34,7 @@ from . import kubernetes as report
 from .causes import causes_of
 from .conditions import Cause, ClusterStatus, Condition, NodeStatus
 from .drift.node_reports import Changes, described, deviations, see_changes
+from .elastic import elastic_status
 from .observe import Observation, observe
 from .slurm import SchedulerReport, SchedulerView, report_of
 
@@ -87,6 +89,9 @@ def read_status(cluster: Cluster) -> ClusterStatus:
         kept=() if nodes else kept_data(cluster, sites),
         quotas=report.quotas if report is not None else (),
         causes=causes,
+        elastic=elastic_status(cluster.spec, BurstLedger(cluster.events).read(), view)
+        if nodes
+        else (),
         repairs=queue(cluster.events) if nodes else (),
     )
 

@@ -17,7 +17,7 @@ from ....lifecycle.planning.preflight.doctor import (
 )
 from ....lifecycle.state import RunRecord
 from ....lifecycle.state.audit.history import RunView
-from ....lifecycle.status.conditions import ClusterStatus, Condition, NodeStatus
+from ....lifecycle.status.conditions import ClusterStatus, Condition, ElasticStatus, NodeStatus
 from ...console import Console, Tone, pad, printable
 from ..operate.operations import causes_lines, queue_lines, quota_lines, repair_lines
 from ..operate.up import item_line, kept_lines
@@ -49,6 +49,8 @@ def status_text(status: ClusterStatus, console: Console, *, now: datetime) -> st
     lines += [_condition(condition, console, now) for condition in status.conditions]
     if status.nodes:
         lines += ["", *_nodes(status.nodes, console, now)]
+    if status.elastic:
+        lines += ["", *_elastic(status.elastic, console, now)]
     if status.causes:
         lines += ["", *causes_lines(status.causes, console)]
     if status.queue is not None:
@@ -111,6 +113,30 @@ def _row(node: NodeStatus, now: datetime) -> tuple[str, ...]:
     note = ", ".join(part for part in (printable(node.reason), since, unreached, pending) if part)
     state = node.scheduler_state or ("up" if node.reachable else "-")
     return node.name, node.role, node.pool, node.address or "-", state, note
+
+
+_ELASTIC_COLUMNS = (
+    *(Column(title, right=False) for title in ("ELASTIC", "POOL", "SITE", "STATE", "SCHEDULER")),
+    Column("NOTE", right=False, wraps=True),
+)
+
+
+def _elastic(nodes: tuple[ElasticStatus, ...], console: Console, now: datetime) -> Iterator[str]:
+    """Yield the nodes that have a machine or a reason not to; the others are counted."""
+    listed = tuple(node for node in nodes if node.state != "off" or node.reason)
+    if listed:
+        rows = [_elastic_row(node, now) for node in listed]
+        titles, *lines = tabulate(_ELASTIC_COLUMNS, rows, console, indent=2).lines
+        yield from (console.paint("faint", titles), *lines)
+    if off := len(nodes) - len(listed):
+        yield f"  {off:,} more, off" if listed else f"  {plural(off, 'elastic node')}, off"
+
+
+def _elastic_row(node: ElasticStatus, now: datetime) -> tuple[str, ...]:
+    since = f"requested {age(node.requested, now)} ago" if node.requested else ""
+    note = ", ".join(part for part in (printable(node.reason), since) if part)
+    state = (node.site or "-", node.state, node.scheduler_state or "-")
+    return node.name, node.pool, *state, note
 
 
 def _certificate(certificate: dict[str, Any], now: datetime) -> str:
