@@ -124,13 +124,18 @@ def managed_control_plane_mismatch(context: CheckContext) -> Iterator[Finding]:
 def pod_routes_unsupported(context: CheckContext) -> Iterator[Finding]:
     """`cni: routed` gives each node routes to the pods of the others, and no overlay.
 
-    That works where all nodes are on one network that passes every address: on local sites. Clouds
-    drop packets of addresses they did not give; on bare metal the nodes have to be on one segment.
+    That works where all nodes are on one network that passes every address: on one local site,
+    whose pod network it is by default. A second local site is another network, and no route leads
+    through its nodes. Clouds drop packets of addresses they did not give; on bare metal
+    the nodes have to be on one segment.
     """
     kubernetes = context.kubernetes
-    if kubernetes is None or kubernetes.cni != "routed":
+    if kubernetes is None:
         return
     path: PathTuple = ("scheduler", "cni")
+    yield from _two_local_networks(context, kubernetes)
+    if kubernetes.cni != "routed":
+        return
     for name in context.pools_of_site:
         site = context.sites.get(name)
         if site is None or site.is_made_here:
@@ -146,6 +151,40 @@ def pod_routes_unsupported(context: CheckContext) -> Iterator[Finding]:
             relies_on=(path, ("sites", name, "provider"), ("pools", "*", "site")),
         )
         break
+
+
+def _two_local_networks(
+    context: CheckContext, kubernetes: KubernetesScheduler
+) -> Iterator[Finding]:
+    """Yield a pool whose nodes would never be ready: their routes lead out of their network."""
+    here = [site for site in context.sites.values() if site.is_made_here]
+    is_routed = kubernetes.cni == "routed" or (
+        kubernetes.cni == "auto" and len(here) == len(context.sites)
+    )
+    if kubernetes.control_plane != "self" or not is_routed:
+        return
+    first: tuple[str, str] | None = None
+    for name, pool in context.pools.items():
+        site = context.sites.get(pool.site)
+        if pool.role == "login" or site is None or not site.is_made_here:
+            continue
+        if first is None:
+            first = name, pool.site
+        elif pool.site != first[1]:
+            yield Finding(
+                summary=f'pool "{name}" is at site "{pool.site}" and pool "{first[0]}" at '
+                f'"{first[1]}": local sites are networks of their own, and the pods\' addresses '
+                "are routed inside one",
+                path=("pools", name, "site"),
+                hint=f"write site: {first[1]}",
+                relies_on=(
+                    ("pools", name, "site"),
+                    ("pools", first[0], "site"),
+                    ("scheduler", "type"),
+                    ("scheduler", "cni"),
+                ),
+            )
+            return
 
 
 @check("GC535", summary="GPUs are to be sliced by MIG that can't be.")
