@@ -195,7 +195,9 @@ class Bursting:
             for body in bodies
             if isinstance(body, IntentsStored)
             for each in body.intents
-            if each.site == self._away and each.resource_key.startswith("node/")
+            if each.site == self._away
+            and each.resource_key.startswith("node/")
+            and each.pool != "head"
         }
         created = _ours(ours, (b.created for b in bodies if isinstance(b, ResourcesCreated)))
         failed = _ours(ours, (b.failed for b in bodies if isinstance(b, ResourcesFailed)))
