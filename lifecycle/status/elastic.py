@@ -13,7 +13,7 @@ from .conditions import ElasticState, ElasticStatus
 from .slurm import SchedulerView
 
 _STATES: Mapping[BurstStep, ElasticState] = {
-    "asked": "requested",
+    "requested": "requested",
     "made": "starting",
     "joined": "joined",
     "leaving": "leaving",
@@ -44,7 +44,7 @@ def _status(node: str, pool: str, ledger: BurstFold, view: SchedulerView | None)
     given = "" if view is None else view.reasons.get(node, "")
     if record is None:
         return ElasticStatus(name=node, pool=pool, state="off", scheduler_state=seen, reason=given)
-    asked = datetime.fromtimestamp(record.asked, UTC)
+    requested = datetime.fromtimestamp(record.requested, UTC)
     return ElasticStatus(
         name=node,
         pool=record.pool,
@@ -52,5 +52,5 @@ def _status(node: str, pool: str, ledger: BurstFold, view: SchedulerView | None)
         state=_STATES[record.step],
         scheduler_state=seen,
         reason=record.reason or given,
-        requested=f"{asked:%Y-%m-%dT%H:%M:%SZ}" if record.is_live else "",
+        requested=f"{requested:%Y-%m-%dT%H:%M:%SZ}" if record.is_live else "",
     )

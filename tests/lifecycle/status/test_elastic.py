@@ -29,7 +29,7 @@ pools:
 scheduler: {scheduler}
 """
 STEPS: tuple[tuple[BurstStep, str, str], ...] = (
-    ("asked", "gpu[002-004]", ""),
+    ("requested", "gpu[002-004]", ""),
     ("made", "gpu[002-003]", ""),
     ("refused", "gpu004", "no capacity"),
     ("joined", "gpu002", ""),
