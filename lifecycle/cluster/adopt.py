@@ -89,6 +89,10 @@ def write_adopted(adopted: Adopted, path: Path, origin: str) -> AdoptedFiles:
     )
 
 
+_K8S_CLUSTER = ("kube_control_plane", "kube_node", "calico_rr", "kube-master", "kube-node")
+"""Groups whose hosts kubespray puts into k8s_cluster when it runs."""
+
+
 def slurm_texts(files: Sequence[Path], host: str) -> list[str]:
     """Return scontrol's output: from files, from running it here, or on a host over SSH.
 
@@ -107,9 +111,21 @@ def slurm_texts(files: Sequence[Path], host: str) -> list[str]:
 def ansible_inventory(path: Path) -> dict[str, Any]:
     """Return an inventory as Ansible itself reads it; no script and no plugin of it is run.
 
+    Where the inventory leaves the group k8s_cluster to kubespray, it is added, so that the
+    variables in group_vars/k8s_cluster count (roles/dynamic_groups/tasks/main.yml, 088964a).
+
     Raises:
         LifecycleError: GC1142, it can't be read.
     """
+    read = _listed(path, "")
+    members = [group for group in _K8S_CLUSTER if group in read]
+    if not members or "k8s_cluster" in read:
+        return read
+    return _listed(path, "\n".join(["[k8s_cluster:children]", *members, ""]))
+
+
+def _listed(path: Path, groups: str) -> dict[str, Any]:
+    """Return what ansible-inventory prints of an inventory, and of more groups as an INI file."""
     if not path.exists():
         raise _nothing(f"{path}: no such file or directory")
     program = Path(sys.executable).with_name("ansible-inventory")
@@ -117,8 +133,11 @@ def ansible_inventory(path: Path) -> dict[str, Any]:
     with TemporaryDirectory(prefix="gcluster-") as empty:
         config = Path(empty) / "ansible.cfg"
         config.write_text("[defaults]\n")
+        added = Path(empty) / "groups.ini"
+        added.write_text(groups)
+        more = ["-i", str(added)] if groups else []
         text = _run(
-            [*argv, "-i", str(path.resolve()), "--list"],
+            [*argv, "-i", str(path.resolve()), *more, "--list"],
             {
                 "ANSIBLE_CONFIG": str(config),  # and not one next to the inventory, with plugins
                 "ANSIBLE_INVENTORY_ENABLED": "yaml,ini",

@@ -52,6 +52,25 @@ def test_the_inventory_is_read_as_ansible_reads_it(run: Run, tmp_path: Path) -> 
     assert data["pools"]["gpu_a"]["hosts"] == ["a001", "a002", "a003"]
 
 
+def test_variables_of_the_group_that_kubespray_makes_itself_are_carried(
+    run: Run, tmp_path: Path
+) -> None:
+    """As of kubespray 2.27: its sample inventory has no group k8s_cluster, but group_vars of it."""
+    folder = tmp_path / "inventory" / "group_vars" / "k8s_cluster"
+    folder.mkdir(parents=True)
+    (folder / "k8s-cluster.yml").write_text(
+        "kube_network_plugin: calico\nkube_pods_subnet: 10.233.64.0/18\n"
+    )
+    (tmp_path / "inventory" / "inventory.ini").write_text(
+        "[kube_control_plane]\nnode1 ansible_host=10.3.0.1\n\n"
+        "[kube_node]\nnode2 ansible_host=10.3.0.2\n"
+    )
+    spec = tmp_path / "cluster.yaml"
+    run("adopt", "kubespray", str(tmp_path / "inventory"), "--output", str(spec))
+    scheduler = yaml.safe_load(spec.read_text())["scheduler"]
+    assert (scheduler["cni"], scheduler["pod_cidr"]) == ("calico", "10.233.64.0/18")
+
+
 def test_no_script_of_an_inventory_is_run(run: Run, tmp_path: Path) -> None:
     script = tmp_path / "inventory.py"
     script.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\necho '{{}}'\n")
