@@ -27,6 +27,7 @@ from ..render.document import document
 from ..render.spec.size import Answer, answer_text, plan_document
 from ..render.spec.size_serve import ServingAnswer, serving_text
 from ..render.spec.starter import MOST_NODES, NO_REGION, Wish, starter_spec
+from ..size_own import own
 
 app = group("size")
 
@@ -68,6 +69,9 @@ _MOST_MODEL_BYTES = 2**20
 @app.callback()
 def size() -> None:
     """Size machines for a model: fit, time, cost, failures."""
+
+
+app.command("own")(own)
 
 
 @app.command("train")

@@ -98,6 +98,7 @@ RUNS = {
     "history sim.yaml": 0,
     "show sim.yaml none": 64,
     "size train --model llama-3-8b --tokens 1T --machine p5.48xlarge": 0,
+    "size own --machine dgx-h100": 0,
     "top sim.yaml --once": 1,
     "report sim.yaml": 1,
     "dashboard sim.yaml": 1,

@@ -81,6 +81,7 @@ VERBS: dict[str, tuple[str, ...]] = {
     "init": (),
     "size train --model": ("--machine", "dgx-h100"),
     "size serve --model": ("--machine", "dgx-h100", "--requests", "1"),
+    "size own --machine dgx-h100 --rent p5.48xlarge --trace": (),
     "adopt slurm": (),
     "adopt ansible": (),
     "adopt parallelcluster": (),

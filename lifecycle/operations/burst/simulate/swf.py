@@ -53,6 +53,8 @@ class TraceJob(NamedTuple):
     """Job that must have ended before; -1: none."""
     think: float
     """Seconds from that end to the submission."""
+    wait: float = 0.0
+    """Seconds in the queue as it was; 0 where the trace doesn't say."""
 
 
 class Trace(msgspec.Struct, frozen=True, kw_only=True):
@@ -179,7 +181,7 @@ def _job(words: list[str]) -> TraceJob | _LeftOut | str:
 
 
 def _replayed(values: list[float]) -> TraceJob | _LeftOut:
-    number, submit, _wait, run, allocated, _cpu, _memory, wanted, requested = values[:9]
+    number, submit, wait, run, allocated, _cpu, _memory, wanted, requested = values[:9]
     status, user, group, _executable, queue, _partition, preceding, think = values[10:]
     processors = wanted if wanted > 0 else allocated
     if status in _PARTS:
@@ -199,6 +201,7 @@ def _replayed(values: list[float]) -> TraceJob | _LeftOut:
         queue=int(queue),
         preceding=int(preceding),
         think=max(0.0, think),
+        wait=max(0.0, wait),
     )
 
 

@@ -1,0 +1,256 @@
+"""`gcluster size own`: buy nodes or rent them."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..inventory.size.power import Hall, power, power_figures
+from ..lifecycle.cluster.outcome import Exit, LifecycleError, failure
+from ..lifecycle.operations.burst.simulate.swf import read_swf
+from ..schemas.catalog import Catalog, Machine, load_catalog
+from ..schemas.cost.ownership import (
+    HOURS_A_YEAR,
+    Cluster,
+    Rented,
+    busy_shares,
+    influences,
+    mixed,
+    node_price,
+    owned,
+    ownership_figures,
+    rented,
+)
+from ..schemas.diagnostics import closest
+from .console import emit, say, stdout
+from .options import Format, OutputFormat
+from .render.document import document
+from .render.spec.size_own import OwnershipAnswer, ownership_text
+
+_OPTIONS = ("on-demand", "spot", "reservation", "capacity-block")
+_MOST = 1e12
+
+
+def own(  # noqa: PLR0917  # typer reads the options from the parameters
+    machine: Annotated[
+        str, typer.Option("--machine", metavar="TYPE", help="Machine type to own: dgx-h100.")
+    ],
+    nodes: Annotated[int, typer.Option("--nodes", min=1, max=16384, help="How many.")] = 16,
+    rent: Annotated[
+        str, typer.Option("--rent", metavar="TYPE", help="Machine type to rent instead.")
+    ] = "",
+    region: Annotated[
+        str, typer.Option("--region", metavar="REGION", help="Where it would be rented.")
+    ] = "",
+    years: Annotated[
+        float | None, typer.Option("--years", min=0.25, max=20, help="How long; default: 5.")
+    ] = None,
+    use: Annotated[
+        float | None,
+        typer.Option("--use", min=0.01, max=1, help="Share of the time at work; default: 0.7."),
+    ] = None,
+    price: Annotated[
+        float | None,
+        typer.Option("--price", min=1, max=1e8, help="USD of a node; default: as published."),
+    ] = None,
+    rent_price: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--rent-price",
+            metavar="OPTION=USD",
+            help="USD of a rented node and hour: reservation=30.",
+        ),
+    ] = None,
+    values: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Another input: electricity=0.12."),
+    ] = None,
+    trace: Annotated[
+        Path | None,
+        typer.Option("--trace", metavar="FILE", help="Load of the past (SWF): base and spill."),
+    ] = None,
+    pue: Annotated[
+        float | None,
+        typer.Option("--pue", min=1, max=5, help="Power of the hall / of its machines."),
+    ] = None,
+    catalog: Annotated[
+        list[Path] | None,
+        typer.Option("--catalog", metavar="FILE", help="Also a catalog file of your own."),
+    ] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Each input with its source.")] = False,
+    fmt: OutputFormat = Format.TEXT,
+) -> Exit:
+    """Compare owning GPU nodes with renting them.
+
+    Nothing is looked up or bought. Every input has a default with its source: --explain.
+    """
+    known = load_catalog(catalog or [])
+    mine = _machine(known, machine)
+    figures = ownership_figures()
+    published = node_price(mine.gpu.model, mine.gpu.count) if mine.gpu else None
+    if price is None and published is None:
+        raise _usage(f"no price is known of {mine.name}", "--price USD")
+    counts = {each.name: each.value for each in figures.inputs}
+    given = _given(values or [], counts, {"years": years, "use": use})
+    counts |= {"node_price": price or (published.usd if published else 0.0)} | given
+    bounds = {each.name: (each.low, each.high) for each in figures.inputs}
+    if price is None and published is not None:
+        bounds["node_price"] = (published.low, published.high)
+    cluster = _cluster(mine, nodes, pue)
+    hired = _machine(known, rent) if rent else None
+    if hired is not None and not region:
+        region = next((each.region for each in hired.prices if each.region), None) or ""
+    ways, unknown, usd = _ways(cluster, counts, hired, region or None, rent_price or [])
+    per = hired.gpu.count if hired and hired.gpu else cluster.gpus_a_node
+    own_it = owned(cluster, counts)
+    work = nodes * cluster.gpus_a_node * counts["years"] * HOURS_A_YEAR * counts["use"]
+    base = None
+    if trace is not None:
+        if usd is None:
+            raise _usage("--trace needs a price on demand", "--rent TYPE --region REGION")
+        one = _cluster(mine, 1, pue)
+        base = mixed(one, counts, _load(trace, one.gpus_a_node), usd * one.gpus_a_node / per)
+    answer = OwnershipAnswer(
+        machine=mine.name,
+        nodes=nodes,
+        gpus=nodes * cluster.gpus_a_node,
+        values=counts,
+        given=sorted(given),
+        owned=own_it,
+        owned_usd_per_gpu_hour=own_it.total / work,
+        rent=hired.name if hired else "",
+        region=region or None,
+        rented=ways,
+        without_price=unknown,
+        other_gpus=_other_gpus(mine, hired),
+        influences=influences(cluster, counts, bounds, usd, per),
+        mixed=base,
+        price=published if price is None else None,
+        inputs=figures.inputs,
+        explain=explain,
+    )
+    if fmt is Format.JSON:
+        emit(document(answer))
+    else:
+        say(ownership_text(answer, stdout()))
+    return Exit.OK
+
+
+def _machine(catalog: Catalog, name: str) -> Machine:
+    found = catalog.machines.get(name)
+    if found is None:
+        near = closest(name, catalog.machines)
+        hint = f'did you mean "{near}"?' if near else "gcluster machines lists them all"
+        raise _usage(f'no machine type is called "{name}"', hint)
+    if found.gpu is None:
+        raise _usage(f"{name} has no GPUs", "gcluster machines lists those that have some")
+    return found
+
+
+def _cluster(machine: Machine, nodes: int, pue: float | None) -> Cluster:
+    drawn = power(machine, 1, hall=Hall(pue=pue))
+    if drawn is None or machine.gpu is None:
+        raise _usage(f"the power of {machine.name} isn't known", "give it in a --catalog file")
+    mean = power_figures().draw.mean if drawn.basis != "gpus" else 1.0
+    return Cluster(
+        nodes=nodes,
+        gpus_a_node=machine.gpu.count,
+        rated_kw=drawn.rated_kw,
+        drawn=mean,
+        pue=drawn.pue,
+    )
+
+
+def _given(
+    words: list[str], known: dict[str, float], options: dict[str, float | None]
+) -> dict[str, float]:
+    """Return the inputs that the user gave, by name."""
+    found = {name: value for name, value in options.items() if value is not None}
+    for word in words:
+        name, value = _pair("--set", word)
+        if name not in known:
+            near = closest(name, known)
+            hint = f'did you mean "{near}"?' if near else f"one of {', '.join(known)}"
+            raise _usage(f'--set "{name}" is no input', hint)
+        if name in {"years", "staff_nodes"} and not value:
+            raise _usage(f"--set {name}=0: more than nothing is needed", f"--set {name}=5")
+        if name == "use" and not 0 < value <= 1:
+            raise _usage(f"--set use={value:g} is no share of the time", "--use 0.7")
+        found[name] = value
+    return found
+
+
+def _pair(option: str, word: str) -> tuple[str, float]:
+    name, _, text = word.partition("=")
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value <= _MOST:
+        raise _usage(f'{option} "{word}" is no NAME=VALUE with a number', f"{option} {name}=1")
+    return name, value
+
+
+def _ways(
+    cluster: Cluster,
+    values: dict[str, float],
+    machine: Machine | None,
+    region: str | None,
+    words: list[str],
+) -> tuple[list[Rented], list[str], float | None]:
+    """Return each way to rent, those without a price, and the price on demand."""
+    prices: dict[str, float] = {}
+    for word in words:
+        option, usd = _pair("--rent-price", word)
+        if option not in _OPTIONS:
+            raise _usage(f'"{option}" is no way to rent', f"one of {', '.join(_OPTIONS)}")
+        prices[option] = usd
+    if machine is None or machine.gpu is None:
+        if prices:
+            raise _usage("--rent-price needs --rent: the machine type", "--rent p5.48xlarge")
+        return [], [], None
+    for price in machine.prices:
+        if region is None or price.region == region:
+            prices.setdefault(price.market, price.usd_per_hour)
+    ways = [
+        rented(
+            cluster,
+            values,
+            option=option,
+            usd_per_hour=prices[option],
+            gpus_a_node=machine.gpu.count,
+        )
+        for option in _OPTIONS
+        if prices.get(option)
+    ]
+    sold = machine.markets or ["on-demand"]
+    unknown: list[str] = [
+        option for option in _OPTIONS if option in sold and not prices.get(option)
+    ]
+    return ways, unknown, prices.get("on-demand")
+
+
+def _other_gpus(mine: Machine, hired: Machine | None) -> str | None:
+    if hired is None or hired.gpu is None or mine.gpu is None:
+        return None
+    return hired.gpu.model if hired.gpu.model != mine.gpu.model else None
+
+
+def _load(trace: Path, gpus: int) -> list[float]:
+    """Return for each node the share of the time in which so many were busy.
+
+    A processor of the trace is a GPU.
+    """
+    spans = [
+        (job.submit + job.wait, job.submit + job.wait + job.run, math.ceil(job.processors / gpus))
+        for job in read_swf(trace).jobs
+        if job.run > 0
+    ]
+    return busy_shares(spans)
+
+
+def _usage(summary: str, hint: str) -> LifecycleError:
+    return failure("GC941", summary, hint=hint, exit_code=Exit.USAGE)

@@ -1,0 +1,72 @@
+"""`gcluster size own`: what it shows, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Run = Callable[..., Any]
+OWN = ("size", "own", "--machine", "dgx-h100", "--nodes", "32")
+RENT = ("--rent", "p5.48xlarge", "--region", "us-east-1")
+TRACE = """; UnixStartTime: 0
+1 0 0 86400 64 -1 -1 64 -1 -1 1 1 1 -1 1 -1 -1 -1
+2 0 3600 3600 64 -1 -1 64 -1 -1 1 1 1 -1 1 -1 -1 -1
+"""
+
+
+def test_owning_and_each_way_to_rent_are_shown_with_what_moves_them(run: Run) -> None:
+    done = run(*OWN, *RENT)
+    assert done.exit_code == 0, done.stderr
+    rows = {line.split()[0]: line.split() for line in done.stdout.splitlines() if line.strip()}
+    assert {"nodes", "electricity", "together", "on-demand", "capacity-block", "use"} <= {*rows}
+    assert rows["on-demand"][1] == "55.04"
+    assert "no price is known of p5.48xlarge as spot or reservation" in done.stdout
+    assert "assumed, no source says them: storage" in done.stdout
+
+
+def test_inputs_that_are_given_count_and_are_no_longer_assumed(run: Run) -> None:
+    words = ("--use", "0.9", "--set", "storage=0", "--set", "spot_lost=0", "--price", "250000")
+    done = run(*OWN, *RENT, *words, "--rent-price", "spot=20", "--format", "json")
+    found = json.loads(done.stdout)
+    assert found["values"]["use"] == 0.9
+    assert found["values"]["node_price"] == 250000
+    assert found["owned"]["items"]["storage"] == 0
+    spot = next(each for each in found["rented"] if each["option"] == "spot")
+    assert spot["total"] == pytest.approx(32 * 20 * 5 * 8760 * 0.9)
+    assert "node_price" not in {each["name"] for each in found["influences"]}
+
+
+def test_base_load_is_owned_and_what_is_seldom_busy_is_rented(run: Run, tmp_path: Path) -> None:
+    trace = tmp_path / "load.swf"
+    trace.write_text(TRACE, encoding="utf-8")
+    done = run(*OWN, *RENT, "--trace", str(trace), "--format", "json")
+    found = json.loads(done.stdout)["mixed"]
+    assert (found["owned"], found["peak"]) == (8, 16)
+    assert found["total"] < min(found["all_owned"], found["all_rented"])
+    assert "own 8 and rent the rest" in " ".join(run(*OWN, *RENT, "--trace", trace).stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--machine", "hgx-b200-8"), "no price is known of hgx-b200-8"),
+        (("--machine", "dgx-h1000"), 'did you mean "dgx-h100"'),
+        (("--machine", "dgx-h100", "--set", "electrcity=1"), 'did you mean "electricity"'),
+        (("--machine", "dgx-h100", "--set", "use=2"), "no share of the time"),
+        (("--machine", "dgx-h100", "--set", "years=0"), "more than nothing"),
+        (("--machine", "dgx-h100", "--set", "space=much"), "no NAME=VALUE with a number"),
+        (("--machine", "dgx-h100", "--rent-price", "spot=3"), "needs --rent"),
+        (("--machine", "dgx-h100", "--rent", "p5.48xlarge", "--rent-price", "gift=0"), "no way"),
+        (("--machine", "dgx-h100", "--trace", "load.swf"), "needs a price on demand"),
+    ],
+)
+def test_a_wrong_option_is_a_mistake_of_usage(
+    run: Run, words: tuple[str, ...], message: str
+) -> None:
+    done = run("size", "own", *words)
+    assert done.exit_code == 64
+    assert message in done.stderr
