@@ -1,6 +1,7 @@
 """Alert rules as data: conditions, messages, and the steps for each."""
 
 from .pages import alerts_page, where
+from .receivers import MAIL_CA, alertmanager_config, messages
 from .rules import (
     AlertRule,
     Condition,
@@ -10,17 +11,22 @@ from .rules import (
     inhibitions,
     metrics_of,
     rule_file,
+    rule_groups,
 )
 
 __all__ = [
+    "MAIL_CA",
     "AlertRule",
     "Condition",
     "WasteLimits",
     "alert_rules",
+    "alertmanager_config",
     "alerts_page",
     "exported_metrics",
     "inhibitions",
+    "messages",
     "metrics_of",
     "rule_file",
+    "rule_groups",
     "where",
 ]

@@ -27,9 +27,13 @@ Condition: TypeAlias = Literal[
     "hour_budget",
     "month_budget",
     "expires",
+    "kubernetes",
+    "figures",
+    "units",
 ]
 """What a cluster must have for a rule: ports of InfiniBand, clocks of its own, Lustre's clients,
-Slurm, a slurmdbd, GPUs of NVIDIA's; in its spec `waste_alert`, a ceiling in `budget` or an end."""
+Slurm, a slurmdbd, GPUs of NVIDIA's; in its spec `waste_alert`, a ceiling in `budget` or an end;
+Kubernetes, a host on which `up` and `smoke` leave their figures, exporters that systemd runs."""
 _INTERVAL = "5s"
 """Between two evaluations: an alert that holds for 30 s fires less than 90 s after its cause."""
 _BOARD = (
@@ -40,7 +44,7 @@ _BOARD = (
 """Which dashboard an alert links to, by its labels: a template of Prometheus'."""
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _METRIC = re.compile(
-    r"(?<!:)\b(?:up|(?:node|probe|slurm|gcluster|prometheus|alertmanager)_[a-z0-9_]+|DCGM_[A-Z0-9_]+)\b(?!\()"
+    r"(?<!:)\b(?:up|(?:node|probe|slurm|gcluster|prometheus|alertmanager|kube|kubelet|apiserver)_[a-z0-9_]+|DCGM_[A-Z0-9_]+)\b(?!\()"
 )
 
 
@@ -107,25 +111,23 @@ class _Metrics(SpecModel, frozen=True, kw_only=True):
     slurm: tuple[str, ...]
     cluster: tuple[str, ...]
     lustre: tuple[str, ...]
+    kubernetes: tuple[str, ...]
     dcgm: tuple[str, ...]
 
 
-@lru_cache(maxsize=1)
-def _table() -> _Rules:
-    return read_data_file(_DATA / "rules.yaml", _Rules)
+@lru_cache(maxsize=8)
+def _table(name: str = "rules") -> _Rules:
+    return read_data_file(_DATA / f"{name}.yaml", _Rules)
 
 
 @lru_cache(maxsize=1)
 def alert_rules() -> dict[str, AlertRule]:
     """Return all rules by name, in the order of the table."""
-    others = [read_data_file(_DATA / f"{name}.yaml", _Rules) for name in ("cluster", "gpu")]
-    return {
-        rule.name: rule
-        for rule in (*_table().rules, *(rule for one in others for rule in one.rules))
-    }
+    tables = [_table(name) for name in ("rules", "kubernetes", "cluster", "gpu")]
+    return {rule.name: rule for table in tables for rule in table.rules}
 
 
-def inhibitions() -> list[dict[str, list[str]]]:
+def inhibitions(scheduler: Literal["slurm", "kubernetes"] = "slurm") -> list[dict[str, list[str]]]:
     """Return Alertmanager's `inhibit_rules`."""
     return [
         {
@@ -137,7 +139,7 @@ def inhibitions() -> list[dict[str, list[str]]]:
             ],
             "equal": ["cluster", *one.equal],
         }
-        for one in _table().inhibitions
+        for one in _table("rules" if scheduler == "slurm" else scheduler).inhibitions
     ]
 
 
@@ -159,7 +161,19 @@ def rule_file(
     limits: WasteLimits | None = None,
     dashboards: str = "",
 ) -> str:
-    """Return Prometheus' rule file, YAML, for a cluster that has what is listed.
+    """Return Prometheus' rule file, YAML: the groups of `rule_groups`, which says the arguments."""
+    groups = rule_groups(conditions, page, recorded, limits, dashboards)
+    return yaml.dump({"groups": groups}, Dumper=_Dumper, sort_keys=False, width=1000)
+
+
+def rule_groups(
+    conditions: Collection[Condition],
+    page: str = "gcluster explain",
+    recorded: Mapping[str, Any] | None = None,
+    limits: WasteLimits | None = None,
+    dashboards: str = "",
+) -> list[Mapping[str, Any]]:
+    """Return the groups of rules of a cluster that has what is listed.
 
     Args:
         conditions: what the cluster has; rules that need something else are left out.
@@ -182,8 +196,7 @@ def rule_file(
         if set(rule.needs) <= set(conditions)
     ]
     group = {"name": "gcluster", "interval": _INTERVAL, "rules": rules}
-    groups = [group] if recorded is None else [recorded, group]
-    return yaml.dump({"groups": groups}, Dumper=_Dumper, sort_keys=False, width=1000)
+    return [group] if recorded is None else [recorded, group]
 
 
 class _Dumper(yaml.SafeDumper):

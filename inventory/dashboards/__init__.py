@@ -2,13 +2,14 @@
 
 from .boards import Board, Panel, boards, boards_for, placeholders
 from .findings import Finding, findings
-from .grafana import grafana_files
+from .grafana import board_files, grafana_files
 from .links import dashboard_link
 
 __all__ = [
     "Board",
     "Finding",
     "Panel",
+    "board_files",
     "boards",
     "boards_for",
     "dashboard_link",

@@ -32,7 +32,7 @@ def grafana_files(compiled: CompiledCluster) -> dict[str, bytes]:
         return {}
     has = tuple(_conditions(compiled))
     mine = f"gcluster-{compiled.cluster}"
-    return {f"{mine}/{name}.json": text for name, text in _dashboards(compiled.cluster, has)} | {
+    return {f"{mine}/{name}.json": text for name, text in board_files(compiled.cluster, has)} | {
         f"provisioning/datasources/{mine}.yaml": _yaml(_source(mine)),
         f"provisioning/dashboards/{mine}.yaml": _yaml(_provider(mine)),
     }
@@ -50,7 +50,7 @@ def _conditions(compiled: CompiledCluster) -> Iterator[Condition]:
                 yield "infiniband"
 
 
-def _dashboards(cluster: str, has: Collection[Condition]) -> Iterator[tuple[str, bytes]]:
+def board_files(cluster: str, has: Collection[Condition]) -> Iterator[tuple[str, bytes]]:
     """Yield name and JSON of each dashboard, for this cluster alone.
 
     Grafana keeps one dashboard for each uid: so several clusters' may lie in one Grafana.

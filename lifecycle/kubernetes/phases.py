@@ -19,6 +19,7 @@ from .managed.joining import await_nodes, repairs_control_plane
 from .managed.nodes import silence
 from .members import drain, leave_etcd
 from .release.source import ready_kubernetes
+from .release.stack_secrets import keep_stack_secrets
 from .settle import bring_followers, settle_objects
 
 
@@ -94,6 +95,7 @@ def _build_kubernetes(state: UpState) -> None:
 
 def _keep_passwords(state: UpState) -> None:
     keep_passwords(state.cluster.vault, state.cluster.spec)
+    keep_stack_secrets(state.cluster.vault, state.cluster.spec)
 
 
 def _drain_leaving(state: UpState) -> None:
@@ -136,7 +138,7 @@ KUBERNETES_PHASES = SchedulerPhases(
     ),
     before_sites=(
         Phase(
-            "keep registries' passwords",
+            "keep passwords of registries and receivers",
             _keep_passwords,
             "The state keeps them, by versions.",
             _has_control_plane,

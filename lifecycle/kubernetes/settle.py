@@ -35,6 +35,7 @@ from .managed.login import kubectl_of
 from .objects import DesiredObjects, desired_objects
 from .observe import NOTHING, read_live
 from .release.logins import LoginChanges, login_changes, settle_logins
+from .release.stack_secrets import settle_stack_secrets, stack_secret_changes
 from .workloads import occupied
 
 JOINED = "kubernetes.join"
@@ -67,13 +68,14 @@ def objects_plan(
         return None  # the plan names them, and that what would change there is unknown
     if not _is_up(cluster, observation):
         differs = difference(found, NOTHING, _hosts(cluster.spec, observation))
-        addons, logins = together.fresh(found.facts), LoginChanges()
+        addons, logins, stack = together.fresh(found.facts), LoginChanges(), LoginChanges()
     else:
         try:
             kubectl = kubectl_of(session, observation.existing)
             addons, more = together.observe_addons(kubectl, found.facts)
             differs = _compare(kubectl, found, observation, more)
             logins = _logins(kubectl, cluster, found, differs)
+            stack = stack_secret_changes(kubectl, cluster.vault, found.facts.spec)
         except (ApiSilent, ApiRefused) as error:
             return AccountingPlan(problem=str(error))
     for diagnostic in together.without_a_program(addons):
@@ -81,8 +83,8 @@ def objects_plan(
     plan = differs.plan()
     return msgspec.structs.replace(
         plan,
-        changes=(*addons.lines(), *plan.changes, *logins.lines),
-        exact=(*plan.exact, *logins.exact),
+        changes=(*addons.lines(), *plan.changes, *logins.lines, *stack.lines),
+        exact=(*plan.exact, *logins.exact, *stack.exact),
     )
 
 
@@ -122,7 +124,7 @@ def settle_objects(
             addons = addons.only_put_back()
         step = AddonsStep(kubectl, found.facts, found.objects, report, clock=Clock(clock, sleep))
         nodes = _awaited_nodes(found, observation, addons)
-        late = _settle(kubectl, found, differs, addons, step, nodes=nodes)
+        late = _settle(kubectl, found, differs, addons, step, cluster=cluster, nodes=nodes)
         logins = _logins(kubectl, cluster, found, differs)
         settle_logins(kubectl, cluster.vault, found.facts, logins, prune=prune)
         late += (
@@ -203,6 +205,7 @@ def _settle(
     addons: AddonChanges,
     step: AddonsStep,
     *,
+    cluster: Cluster,
     nodes: Collection[str],
 ) -> tuple[Diagnostic, ...]:
     """Apply everything, which also reverts manual changes; return the messages.
@@ -212,6 +215,8 @@ def _settle(
     """
     last = found.last if together.has_addons(found.facts) else frozenset()
     _apply(kubectl, (made for key, made in found.objects.items() if key not in last))
+    stack = stack_secret_changes(kubectl, cluster.vault, found.facts.spec)
+    settle_stack_secrets(kubectl, cluster.vault, found.facts.spec, stack)
     for alike in _by_labels(differs.marks):
         mark_nodes(kubectl, alike, differs.marks[alike[0]])
     diagnostics = step.bring(addons)

@@ -222,6 +222,10 @@ def rotate_monitoring(
     steps = [step for group in compiled.groups for step in group.steps]
     compiled = only(compiled, {s.role for s in steps if AUTHORITY_SECRET in s.secrets.values()})
     names = {host for group in compiled.groups for host in group.hosts}
+    if isinstance(cluster.spec.scheduler, KubernetesScheduler):
+        raise failure(
+            "GC908", f"{cluster.name} is a Kubernetes cluster: its exporters' certificates stay"
+        )
     if not names or vault.version(AUTHORITY_SECRET) is None:
         raise failure("GC908", f"{cluster.name} has no monitoring")
     turns: tuple[Callable[[], None], ...] = (

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from ...inventory.compile.kubernetes_objects.admission.rules import QUEUE_LABEL
 from ...inventory.compile.kubernetes_objects.objects import CLUSTER_LABEL
-from ...inventory.compile.kubernetes_objects.rules import QUEUE_LABEL
 from ...schemas.structure.decoding import decode_json
 from ..kubernetes.kubectl import ApiRefused, ApiSilent, Kubectl, rows
 from ..kubernetes.observe import NodeSeen, PodSeen, see_nodes, see_pods

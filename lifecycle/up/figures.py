@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from ...inventory.compile.kubernetes_objects.monitoring.secrets import figures_reach
+from ...inventory.compile.kubernetes_objects.monitoring.stack import FIGURES
 from ...inventory.hosts import ClusterInventory
 from ...schemas.diagnostics import Diagnostic, Severity
 from ...schemas.spec import Budget, KubernetesScheduler
@@ -22,11 +24,8 @@ from ..status.waste.prometheus import monitoring_host
 
 _FILE = "gcluster-cluster.prom"
 """Role prometheus removes it from a host that is no longer the monitoring host."""
-_WRITE = (
-    f"root={AS_ROOT}; cd /var/lib/prometheus/node-exporter && "
-    f"$root tee .{_FILE}.new >/dev/null && $root chmod 0644 .{_FILE}.new && "
-    f"$root mv -f .{_FILE}.new {_FILE}"
-)
+_FOLDER = "/var/lib/prometheus/node-exporter"
+"""Of role node_exporter. Under Kubernetes it is FIGURES, which the exporter's pod reads too."""
 _LIMIT_S = 30
 
 
@@ -50,18 +49,32 @@ def publish(
     monitoring = cluster.spec.monitoring
     if monitoring is None or not monitoring.prometheus:
         return None
-    if isinstance(cluster.spec.scheduler, KubernetesScheduler):
+    is_kubernetes = isinstance(cluster.spec.scheduler, KubernetesScheduler)
+    if is_kubernetes and not figures_reach(cluster.spec):
         return None
     living = lifetime(cluster.events.read())
     began = None if living is None else living.began
     text = "".join(f"{line}\n" for line in figures(certificate, cluster.spec.budget, began))
-    host = monitoring_host(cluster.spec, hosts)
-    answer = session.run(host, _WRITE, stdin=text, timeout_s=_LIMIT_S)
+    if is_kubernetes:
+        host, folder = hosts.with_role("controller")[0], FIGURES
+    else:
+        host, folder = monitoring_host(cluster.spec, hosts), _FOLDER
+    answer = session.run(host, _writing(folder), stdin=text, timeout_s=_LIMIT_S)
     if isinstance(answer, Unreachable):
         return _unwritten(host.name, answer.reason)
     if answer.returncode != 0:
         return _unwritten(host.name, last_error_line(answer))
     return None
+
+
+def _writing(folder: str) -> str:
+    """Return a command that writes what it reads as a whole; the exporter meets no half file."""
+    there = f"$root mkdir -p {folder} && " if folder == FIGURES else ""
+    return (
+        f"root={AS_ROOT}; {there}cd {folder} && "
+        f"$root tee .{_FILE}.new >/dev/null && $root chmod 0644 .{_FILE}.new && "
+        f"$root mv -f .{_FILE}.new {_FILE}"
+    )
 
 
 def figures(

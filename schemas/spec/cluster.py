@@ -23,7 +23,7 @@ from .secrets import Secrets
 from .sites import Site
 from .software import ClusterSoftware, Hardening
 from .storage import Checkpointing, Storage
-from .units import BandwidthFloor, Duration, Percent
+from .units import BandwidthFloor, ByteSize, Duration, Percent
 from .users import DirectoryUsers, MailAddress, User
 
 EXPIRY_NOTICE_S = 86_400.0
@@ -213,15 +213,29 @@ class WasteAlert(SpecModel, frozen=True):
         return user.mail
 
 
+class MetricsVolume(SpecModel, frozen=True):
+    """Volume of Prometheus under Kubernetes: a claim of one that the cluster makes."""
+
+    UPDATES: ClassVar = updates(in_place="size storage_class")
+
+    size: Annotated[ByteSize, Meta(examples=["100 GiB"])]
+    """How much it holds."""
+    storage_class: (
+        Annotated[str, Meta(pattern=r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$(?!\n)")] | None
+    ) = None
+    """Class that makes it; default: the cluster's default class."""
+
+
 class Monitoring(SpecModel, frozen=True):
-    """Metrics of a Slurm cluster's nodes, and what shows them."""
+    """Metrics of a cluster's nodes, and what shows them."""
 
     UPDATES: ClassVar = updates(
-        in_place="prometheus alerts grafana grafana_url pool remote_write retention waste_alert"
+        in_place="prometheus alerts grafana grafana_url pool remote_write retention volume "
+        "waste_alert"
     )
 
     prometheus: bool = False
-    """An exporter on every node, Prometheus and Alertmanager on one host."""
+    """An exporter on every node, Prometheus and Alertmanager on one host or in one pool."""
     alerts: Annotated[
         Alerts | None,
         Meta(
@@ -238,7 +252,8 @@ class Monitoring(SpecModel, frozen=True):
     ] = None
     """Receivers of alerts; default: none, they are on Alertmanager's page."""
     grafana: bool = False
-    """A Grafana server. Not set up: refused; `gcluster compile` writes dashboards for yours."""
+    """A Grafana server with gcluster's dashboards, under Kubernetes. Under Slurm refused: `gcluster
+    compile` writes dashboards for yours."""
     grafana_url: (
         Annotated[
             str,
@@ -253,11 +268,15 @@ class Monitoring(SpecModel, frozen=True):
     """Where a Grafana of yours has the dashboards that `gcluster compile` writes: alerts, `top` and
     `report` link to them; default: none."""
     pool: PoolName | None = None
-    """Pool whose first host runs Prometheus and Alertmanager; default: the controller's."""
+    """Pool whose first host runs Prometheus and Alertmanager, under Kubernetes one of its nodes;
+    default: the controller's."""
     remote_write: RemoteWrite | None = None
     """Where metrics are sent as well, each with the label cluster; default: nowhere."""
     retention: Annotated[Duration | None, Meta(examples=["30d"])] = None
     """How long metrics are kept; default: 15d."""
+    volume: MetricsVolume | None = None
+    """Where Prometheus keeps metrics under Kubernetes; default: its pod's own disk, whose content
+    is lost with the pod. Under Slurm it is /var/lib/prometheus of its host."""
     waste_alert: WasteAlert | None = None
     """Alert on jobs that leave their GPUs idle; default: none."""
 

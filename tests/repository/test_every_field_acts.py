@@ -29,7 +29,6 @@ _SPEC = "schemas/spec"
 _READ_OTHERWISE = {
     "api_version": "loading compares it with the version of the language",
     "checkpointing": "a promise: checks hold the storage's throughput against it",
-    "grafana": "GC576 refuses it",
     "power_state": "FirmwareWanted is handed to the role firmware as a whole",
     "shell": "User is handed to the role base as a whole",
 }

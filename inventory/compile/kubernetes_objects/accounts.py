@@ -8,7 +8,7 @@ from ....schemas.spec import Account, Oidc, Qos, RegistryLogin
 from ....schemas.spec.scheduler.kubernetes import OIDC_PREFIX
 from ...accounting.records import NORMAL
 from ..steps import Json
-from .confinement import pod_security
+from .admission.confinement import pod_security
 from .facts import DEVICE_CLASSES, GPU_RESOURCES, KubernetesFacts, units_per_gpu
 from .objects import (
     ACCOUNT_LABEL,

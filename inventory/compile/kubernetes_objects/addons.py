@@ -24,8 +24,9 @@ from .devices.gpus import (
     gpu_pools,
     nvidia_values,
 )
-from .facts import KubernetesFacts
+from .facts import MONITORING, KubernetesFacts
 from .jobs.autoscaler import autoscaler_values, tag_for
+from .monitoring.stack import stack_images, stack_values
 from .nodes import MACHINE, of_plugins
 from .objects import Object, documents, new, owned, to_yaml
 from .queues import kueue_values
@@ -50,8 +51,8 @@ ORDER = (
     "gke-gib-installer",
     "aws-fsx-csi-driver", "azurelustre-csi-driver", "csi-driver-nfs",
     "aws-mountpoint-s3-csi-driver", "blob-csi-driver", "local-path-provisioner",
-    "metrics-server", "jobset", "mpi-operator", "kubeflow-trainer", "provisioning-requests",
-    "cluster-autoscaler", "kueue",
+    MONITORING, "metrics-server", "jobset", "mpi-operator", "kubeflow-trainer",
+    "provisioning-requests", "cluster-autoscaler", "kueue",
 )  # fmt: skip
 """The pod network first, what jobs need next, and last what admits jobs of kinds that are there."""
 _NETWORKS = {"cilium": ("cilium",), "calico": ("calico-crds", "tigera-operator")}
@@ -72,7 +73,9 @@ def chosen_addons(facts: KubernetesFacts) -> list[ChosenAddon]:
 
 
 def _of_release(facts: KubernetesFacts, addon: Addon) -> Addon:
-    """Return an add-on with the images that it starts on the cluster's release, and no others."""
+    """Return an add-on with the images that it starts on this cluster, and no others."""
+    if addon.name == MONITORING:
+        return msgspec.structs.replace(addon, images=stack_images(facts, addon.images))
     if not addon.tags:
         return addon
     tag = tag_for(facts.release, addon.tags)
@@ -116,6 +119,8 @@ def _needed(facts: KubernetesFacts) -> set[str]:
         needed.add("aws-efa-device-plugin")
     if facts.scheduler.kueue:
         needed.add("kueue")
+    if facts.monitoring is not None:
+        needed.add(MONITORING)
     if eks_pools(facts.spec):
         needed |= {"cluster-autoscaler"}
         needed |= {"provisioning-requests"} if facts.scheduler.kueue else set()
@@ -169,6 +174,7 @@ def _values() -> dict[str, Callable[[KubernetesFacts], dict[str, Json]]]:
         "local-path-provisioner": _local_path_values,
         "cluster-autoscaler": autoscaler_values,
         "kueue": kueue_values,
+        MONITORING: stack_values,
         "kubeflow-trainer": lambda _: {"jobset": {"install": False}},
     }
 

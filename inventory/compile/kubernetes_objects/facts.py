@@ -17,6 +17,7 @@ from ....schemas.derived.control_planes import (
 )
 from ....schemas.derived.graph import AccountTree
 from ....schemas.spec import Account, ClusterSpec, KubernetesScheduler, Partition
+from ....schemas.spec.cluster import Monitoring
 from ...accounting.desired import EVERYONE, desired_accounting
 from ...accounting.records import Association
 from ...hosts import ClusterInventory, Host
@@ -24,6 +25,9 @@ from ..node import NodeFacts, node_facts
 from ..slurm.nodes import gpu_count, machine_of, memory_mib
 from ..slurm.scheduling import written_partitions
 from ..steps import Json
+
+MONITORING = "kube-prometheus-stack"
+"""Add-on of `monitoring`: the chart of Prometheus' operator and what it runs."""
 
 
 class KubernetesFacts(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -51,6 +55,14 @@ class KubernetesFacts(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def sharing(self, pool: str) -> GpuSharing:
         """Return how pods share a pool's GPUs."""
         return gpu_sharing(self.scheduler, pool, self.spec.pools[pool])
+
+    @cached_property
+    def monitoring(self) -> Monitoring | None:
+        """The spec's monitoring; None: it has none, or the nodes can't get its add-on."""
+        requested = self.spec.monitoring
+        if requested is None or not requested.prometheus or MONITORING in self.without:
+            return None
+        return requested
 
     @cached_property
     def named_addons(self) -> frozenset[str]:

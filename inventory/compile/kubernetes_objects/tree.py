@@ -17,6 +17,7 @@ from .accounts import (
     workload_priority_classes,
 )
 from .addons import addon_files, addon_namespaces
+from .admission.rules import rules
 from .devices.fabric import network_objects
 from .devices.google import folder_claims, google_network_objects, unknown_networks
 from .devices.gpus import amd_devices, claim_templates, simulated_plugins
@@ -24,6 +25,7 @@ from .facts import KubernetesFacts, kubernetes_facts
 from .jobs.allreduce import AllReduceRun, allreduce_objects, jobset_objects, mpijob_objects
 from .jobs.templates import FOLDER as TEMPLATES
 from .jobs.templates import templates
+from .monitoring.objects import monitoring_objects
 from .nodes import runtime_classes
 from .objects import Object, documents, owned, to_yaml
 from .queues import (
@@ -34,7 +36,6 @@ from .queues import (
     provisioning,
 )
 from .registration import nodes
-from .rules import rules
 from .volumes import (
     ADDONS,
     storage_classes,
@@ -114,6 +115,7 @@ def objects(facts: KubernetesFacts) -> dict[str, dict[str, list[Object]]]:
             "amd": amd_devices(facts),
         },
         "queues": queues(facts),
+        "monitoring": monitoring_objects(facts),
     }
     full = {name: {n: one for n, one in files.items() if one} for name, files in made.items()}
     return {name: files for name, files in full.items() if files}

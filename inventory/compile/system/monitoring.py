@@ -93,6 +93,7 @@ def slurm_exporter_steps(node: NodeFacts) -> list[Step]:
 
 def _conditions(node: NodeFacts) -> Iterator[Condition]:
     """Yield what the cluster has of what alert rules may need."""
+    yield from ("figures", "units")
     nodes = node.cluster.nodes.values()
     if any(rdma_kind(each) == "infiniband" for each in nodes):
         yield "infiniband"
@@ -108,10 +109,11 @@ def _conditions(node: NodeFacts) -> Iterator[Condition]:
         yield "nvidia"
     if node.spec.monitoring is not None and node.spec.monitoring.waste_alert is not None:
         yield "waste_alert"
-    yield from _conditions_of_budget(node.spec.budget)
+    yield from conditions_of_budget(node.spec.budget)
 
 
-def _conditions_of_budget(budget: Budget | None) -> Iterator[Condition]:
+def conditions_of_budget(budget: Budget | None) -> Iterator[Condition]:
+    """Yield what a budget has that alert rules may need."""
     if budget is None:
         return
     if budget.max_usd_per_hour is not None:
@@ -213,13 +215,13 @@ def prometheus_steps(node: NodeFacts) -> list[Step]:
             rule_file(
                 has,
                 recorded=recorded,
-                limits=_waste_limits(monitoring),
-                dashboards=_dashboards(node.spec.name, monitoring),
+                limits=waste_limits(monitoring),
+                dashboards=dashboards_of(node.spec.name, monitoring),
             )
         ),
     }
     if monitoring.retention is not None:
-        configure["prometheus_retention"] = _retention(monitoring.retention.value)
+        configure["prometheus_retention"] = retention_of(monitoring.retention.value)
     secrets = _of_server("prometheus")
     if (remote := monitoring.remote_write) is not None:
         configure["prometheus_remote_write"] = {
@@ -246,12 +248,14 @@ def prometheus_steps(node: NodeFacts) -> list[Step]:
     ]
 
 
-def _dashboards(cluster: str, monitoring: Monitoring) -> str:
+def dashboards_of(cluster: str, monitoring: Monitoring) -> str:
+    """Return where a cluster's dashboards are, as `rule_groups` takes it."""
     url = monitoring.grafana_url
     return "" if url is None else f"{url.rstrip('/')}/d/{cluster}"
 
 
-def _waste_limits(monitoring: Monitoring) -> WasteLimits | None:
+def waste_limits(monitoring: Monitoring) -> WasteLimits | None:
+    """Return the limits of a spec's `waste_alert`."""
     alert = monitoring.waste_alert
     if alert is None:
         return None
@@ -260,7 +264,7 @@ def _waste_limits(monitoring: Monitoring) -> WasteLimits | None:
     )
 
 
-def _retention(seconds: float) -> str:
+def retention_of(seconds: float) -> str:
     """Return a time in whole units, as Prometheus reads it (model.ParseDuration)."""
     days, rest = divmod(round(seconds), _DAY_S)
     return f"{days}d" if days and not rest else f"{round(seconds)}s"

@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from ....inventory.compile.kubernetes_objects.admission.rules import END_RULE, end_rule
 from ....inventory.compile.kubernetes_objects.objects import FIELD_MANAGER, SYSTEM_NAMESPACE
-from ....inventory.compile.kubernetes_objects.rules import END_RULE, end_rule
 from ....inventory.hosts import ClusterInventory, Host
 from ....schemas.catalog import Catalog
 from ...kubernetes.kubectl import ApiRefused, ApiSilent, Kubectl

@@ -104,7 +104,8 @@ def refuse_unwatched(spec: ClusterSpec, path: str) -> None:
     if isinstance(spec.scheduler, KubernetesScheduler):
         raise failure(
             "GC1197",
-            f"{spec.name} has no metrics of GPUs: monitoring isn't set up under Kubernetes",
+            f"this doesn't query the metrics of {spec.name}: it is a Kubernetes cluster",
+            hint="docs/monitoring.md says how to open its Prometheus and Grafana",
         )
     if spec.monitoring is None or not spec.monitoring.prometheus:
         raise failure(

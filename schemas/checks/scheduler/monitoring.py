@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...diagnostics import PathTuple, Severity
+from ...spec import KubernetesScheduler
+from ...spec.cluster import Monitoring
 from ...structure.fix.edits import Fix, Insert, Remove, Replace
 from ..context import CheckContext
 from ..registry import Finding, check
@@ -31,6 +33,7 @@ def metrics_missing(context: CheckContext) -> Iterator[Finding]:
         "pool": monitoring.pool,
         "alerts": monitoring.alerts,
         "remote_write": monitoring.remote_write,
+        "volume": monitoring.volume,
         "waste_alert": monitoring.waste_alert,
     }
     keys = [key for key, value in requested.items() if value is not None]
@@ -50,28 +53,65 @@ def metrics_missing(context: CheckContext) -> Iterator[Finding]:
 
 @check("GC576", summary="A part of monitoring that gcluster doesn't set up.")
 def monitoring_not_built(context: CheckContext) -> Iterator[Finding]:
-    """Slurm clusters get Prometheus, Alertmanager and an exporter on each node.
+    """Slurm clusters get Prometheus, Alertmanager and an exporter on each node, Kubernetes a chart.
 
-    No Grafana server is installed (`grafana`): `gcluster compile` writes dashboards for one of
-    yours, and `gcluster dashboard` needs none. There is nothing under Kubernetes, where a chart of
-    your own can be installed once the cluster runs.
+    Under Slurm no Grafana server is installed (`grafana`): `gcluster compile` writes dashboards for
+    one of yours, and `gcluster dashboard` needs none. `volume` is Kubernetes'.
+
+    Under Kubernetes nodes that are made on this machine have no images of the chart; the pod
+    network `routed` keeps no network policy, and every pod could read what Prometheus has. What
+    pods waste isn't calculated there (`waste_alert`).
     """
     monitoring = context.monitoring
     if monitoring is None:
         return
-    if context.kubernetes is not None:
-        yield Finding(
-            summary="monitoring isn't set up under Kubernetes",
-            path=("monitoring",),
-            at_key=True,
-            hint="leave it out; scheduler.addons: [metrics-server] brings what kubectl top needs",
-            relies_on=(("monitoring",), ("scheduler", "type")),
-            fix=Remove(("monitoring",)),
-        )
-        return
+    if context.kubernetes is None:
+        yield from _not_under_slurm(context, monitoring)
+    elif monitoring.prometheus:
+        yield from _not_under_kubernetes(context, context.kubernetes, monitoring)
+
+
+def _not_under_slurm(context: CheckContext, monitoring: Monitoring) -> Iterator[Finding]:
     if monitoring.grafana:
         yield _not_built(
             "grafana", "gcluster installs no Grafana server", _without(context, "grafana")
+        )
+    if monitoring.volume is not None:
+        yield Finding(
+            summary="volume: under Slurm metrics are kept in /var/lib/prometheus of their host",
+            path=("monitoring", "volume"),
+            at_key=True,
+            hint="leave volume out",
+            relies_on=(("monitoring", "volume"), ("scheduler", "type")),
+            fix=_without(context, "volume"),
+        )
+
+
+def _not_under_kubernetes(
+    context: CheckContext, kubernetes: KubernetesScheduler, monitoring: Monitoring
+) -> Iterator[Finding]:
+    here = all(site.is_made_here for site in context.sites.values())
+    if here or kubernetes.cni == "routed":
+        yield Finding(
+            summary="monitoring isn't set up under Kubernetes on nodes made on this machine"
+            if here
+            else "monitoring needs a pod network that keeps network policies: routed keeps none",
+            path=("monitoring",),
+            at_key=True,
+            hint="leave it out" if here else "write cni: cilium or cni: calico",
+            relies_on=(("monitoring",), ("scheduler",), ("sites", "*")),
+            fix=Remove(("monitoring",)) if here else None,
+        )
+        return
+    if monitoring.waste_alert is not None:
+        path: PathTuple = ("monitoring", "waste_alert")
+        yield Finding(
+            summary="waste_alert: gcluster has no figures of what pods waste",
+            path=path,
+            at_key=True,
+            hint="leave waste_alert out; Grafana's dashboards show how busy GPUs are",
+            relies_on=(path, ("scheduler", "type")),
+            fix=Remove(path),
         )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ...cost.pools import pool_cost
 from ...diagnostics import PathTuple, Severity
+from ...spec import KubernetesScheduler
 from ...spec.cluster import WasteAlert
 from ...spec.units import Duration
 from ...structure.fix.edits import Remove
@@ -27,11 +28,12 @@ def gpus_not_measured(context: CheckContext) -> Iterator[Finding]:
 
     AMD's exporter answers all who reach its port, without TLS (ROCm/device-metrics-exporter,
     pkg/exporter/exporter.go), and isn't installed. Metrics of MIG slices name no job, and DCGM 3 or
-    one that came with the image has no package of NVIDIA's. `gcluster top` and `gcluster report`
+    one that came with the image has no package of NVIDIA's. Under Kubernetes NVIDIA's operator
+    brings the exporter, but not where GKE brings the driver. `gcluster top` and `gcluster report`
     show the GPUs of such pools as not measured, and no alert watches them. Only a warning.
     """
     monitoring = context.monitoring
-    if monitoring is None or not monitoring.prometheus or not _is_watched(context):
+    if monitoring is None or not monitoring.prometheus or context.scheduler is None:
         return
     for name in context.pools:
         why = _not_measured(context, name)
@@ -66,7 +68,23 @@ def _not_measured(context: CheckContext, name: str) -> tuple[str, str] | None:
         )
     if machine.simulated:
         return None
-    dcgm = stack.resolved.installs("dcgm")
+    if context.kubernetes is not None:
+        return _not_by_the_operator(context.kubernetes)
+    return _not_by_a_role(stack.resolved.installs("dcgm"))
+
+
+def _not_by_the_operator(kubernetes: KubernetesScheduler) -> tuple[str, str] | None:
+    """Return why NVIDIA's operator measures nothing, as `_not_measured`."""
+    if kubernetes.control_plane != "gke" or kubernetes.gpu.driver == "container":
+        return None
+    return (
+        "GKE brings their driver, and NVIDIA's operator isn't there",
+        "write gpu: {driver: container}, or read GKE's own metrics",
+    )
+
+
+def _not_by_a_role(dcgm: str | None) -> tuple[str, str] | None:
+    """Return why a role installs no exporter for a version of DCGM, as `_not_measured`."""
     if dcgm is None:
         return (
             "their DCGM came with the image",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -16,9 +17,12 @@ from gcluster.inventory.alerts import (
     alert_rules,
     alerts_page,
     exported_metrics,
+    inhibitions,
     metrics_of,
     rule_file,
 )
+from gcluster.inventory.compile.kubernetes_objects.objects import SYSTEM_NAMESPACE
+from gcluster.schemas.catalog import load_catalog
 
 CASES = Path(__file__).parents[2] / "cases"
 KNOWN: dict[str, dict[str, Any]] = yaml.safe_load(
@@ -127,6 +131,23 @@ def test_the_exporter_of_gpus_switches_on_what_rules_use(root: Path) -> None:
     assert {row[1].strip() for row in rows} <= {"gauge", "counter", "label"}
 
 
+def test_crashes_of_add_ons_are_in_the_namespaces_that_the_catalog_has() -> None:
+    expression = alert_rules()["KubeAddonCrashing"].expression
+    [listed] = re.findall(r'namespace=~"\((.*)\)"', expression)
+    named = {addon.namespace for addon in load_catalog().addons.values()}
+
+    assert set(listed.split("|")) == named | {SYSTEM_NAMESPACE, "calico-system"}
+
+
+def test_a_node_s_alerts_are_quiet_while_it_is_out_of_service_under_either_scheduler() -> None:
+    for scheduler, cause in (("slurm", "NodeOutOfService"), ("kubernetes", "KubeNodeOutOfService")):
+        listed = inhibitions(scheduler)
+        named = set(re.findall(r"[A-Z][A-Za-z]+", json.dumps(listed)))
+
+        assert listed[0]["source_matchers"] == [f'alertname=~"{cause}"']
+        assert named <= alert_rules().keys(), scheduler
+
+
 def test_xids_are_those_of_which_the_node_s_own_check_drains(root: Path) -> None:
     file = root / "roles/node_health/files/node_health/gpu/xids.json"
     drains = json.loads(file.read_text(encoding="utf-8"))["drains"]
@@ -137,8 +158,9 @@ def test_xids_are_those_of_which_the_node_s_own_check_drains(root: Path) -> None
 def test_rules_that_need_what_a_cluster_lacks_are_left_out() -> None:
     names = {rule["alert"] for rule in rules_of(rule_file(()))}
 
-    assert "HostDown" in names
+    assert "DiskFull" in names
     assert names.isdisjoint({"NodeDown", "InfinibandDown", "ClockSkew", "SlurmDatabaseDown"})
+    assert names.isdisjoint({"KubeNodeDown", "HostDown", "AllReduceOld"})
     assert len(rules_of(rule_file(EVERYTHING))) == len(alert_rules())
 
 

@@ -18,12 +18,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 
-from gcluster.inventory.alerts import alert_rules, inhibitions
+from gcluster.inventory.alerts import alert_rules, alertmanager_config, inhibitions
 from gcluster.lifecycle.bundle.role_tasks import filled_tasks, loaded, role_variables
 from gcluster.lifecycle.secrets.certificates import certificate_of, issue, new_authority
+from gcluster.schemas.spec.cluster import Alerts
 
 sys.path.insert(0, str(Path(__file__).parent))
 from sinks import MailSink, WebhookSink, awaited, serving
@@ -319,13 +321,51 @@ def test_alerts_go_by_severity_and_only_what_shows_why(tmp_path: Path) -> None:
     assert down.strip() == "critical: &lt;!channel&gt; &amp; co (gcluster explain NodeDown)"
 
 
+def everyone(folder: Path) -> tuple[dict[str, Any], Alerts]:
+    """Return receivers of all kinds: as the role has them, and as a spec has them."""
+    given: dict[str, Any] = {
+        "mail": mail("smtp.example.edu:587"),
+        "webhook": {"severities": ["critical"]},
+        "slack": {"channel": "#gpu", "severities": BOTH},
+    }
+    files = {
+        f"alertmanager_{name}_secret_file": secret(folder, name, f"https://of/{name}")
+        for name in given
+    }
+    by_mail = {key: value for key, value in given["mail"].items() if key != "sender"}
+    spec = {
+        "mail": {**by_mail, "from": given["mail"]["sender"], "password": "env:MAIL"},
+        **{name: {"url": "env:URL", **given[name]} for name in ("webhook", "slack")},
+    }
+    named = {f"alertmanager_{name}": value for name, value in given.items()}
+    return named | files, msgspec.convert(spec, Alerts)
+
+
+def test_kubernetes_alertmanager_gets_what_the_role_writes_its_secrets_by_their_files(
+    tmp_path: Path,
+) -> None:
+    given, alerts = everyone(tmp_path)
+    quiet = inhibitions("kubernetes")
+    expected = yaml.safe_load(configuration(tmp_path, **given, alertmanager_inhibitions=quiet))
+    [hello] = {one["hello"] for one in expected["receivers"][1]["email_configs"]}
+
+    made = alertmanager_config(alerts, str(tmp_path), hello)
+    keys = {"mail": "auth_password", "webhook": "url", "slack": "api_url"}
+    for receiver in made["receivers"][1:]:
+        key = keys[receiver["name"]]
+        for one in next(value for value in receiver.values() if isinstance(value, list)):
+            one[key] = Path(one.pop(f"{key}_file")).read_text(encoding="utf-8")
+
+    assert made == expected
+
+
 def test_inhibitions_name_alerts_that_there_are() -> None:
     named = set()
-    for rule in inhibitions():
+    for rule in (*inhibitions(), *inhibitions("kubernetes")):
         for matcher in rule["source_matchers"] + rule["target_matchers"]:
             named |= set(matcher.partition('"')[2].strip('"').split("|"))
 
     assert named <= alert_rules().keys()
     assert {rule.name for rule in alert_rules().values() if rule.severity == "none"} == {
-        "NodeOutOfService"
-    }
+        "NodeOutOfService", "KubeNodeOutOfService",
+    }  # fmt: skip

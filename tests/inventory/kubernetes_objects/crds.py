@@ -16,10 +16,15 @@ from typing import Any
 import yaml
 
 _FLUX = "config/crd/bases/source.toolkit.fluxcd.io"
+_OPERATOR = "example/prometheus-operator-crd/monitoring.coreos.com"
 MODULES = {
     "kubeflow.org": (
         "github.com/kubeflow/mpi-operator@v0.7.0",
         ("manifests/base/kubeflow.org_mpijobs.yaml",),
+    ),
+    "monitoring.coreos.com": (
+        "github.com/prometheus-operator/prometheus-operator@v0.93.1",
+        (f"{_OPERATOR}_prometheusrules.yaml", f"{_OPERATOR}_servicemonitors.yaml"),
     ),
     "source.toolkit.fluxcd.io": (
         "github.com/fluxcd/source-controller@v1.7.0",

@@ -15,6 +15,7 @@ from gcluster.inventory.compile.kubernetes_objects.addons import (
     cilium_values,
     flux_objects,
 )
+from gcluster.inventory.compile.kubernetes_objects.admission.rules import rules
 from gcluster.inventory.compile.kubernetes_objects.devices.fabric import network_objects
 from gcluster.inventory.compile.kubernetes_objects.devices.gpus import nvidia_values
 from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts, tolerations
@@ -23,7 +24,6 @@ from gcluster.inventory.compile.kubernetes_objects.queues import (
     flavors,
     preferred_levels,
 )
-from gcluster.inventory.compile.kubernetes_objects.rules import rules
 from gcluster.inventory.compile.kubernetes_objects.tree import queues
 from gcluster.inventory.compile.kubernetes_objects.volumes import storage_classes
 from gcluster.schemas.catalog import load_catalog

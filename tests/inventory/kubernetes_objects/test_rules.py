@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from cel_expr_python import cel
 
-from gcluster.inventory.compile.kubernetes_objects.rules import end_rule
+from gcluster.inventory.compile.kubernetes_objects.admission.rules import end_rule
 
 from .compiled import of_kind
 

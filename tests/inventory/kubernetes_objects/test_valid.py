@@ -28,8 +28,8 @@ from .strict import mistakes, newest_release
 CASES = [pytest.param(name, id=name) for name in NAMES]
 THIRD_PARTY = {
     "amd.com", "argoproj.io", "helm.toolkit.fluxcd.io", "jobset.x-k8s.io", "kubeflow.org",
-    "kueue.x-k8s.io", "mellanox.com", "networking.gke.io", "nv-ipam.nvidia.com",
-    "source.toolkit.fluxcd.io",
+    "kueue.x-k8s.io", "mellanox.com", "monitoring.coreos.com", "networking.gke.io",
+    "nv-ipam.nvidia.com", "source.toolkit.fluxcd.io",
 }  # fmt: skip
 """API groups that add-ons bring."""
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cache
+from pathlib import Path
+
 from ...slurm.nodes import gpu_count
 from ...steps import Json
 from ..facts import (
@@ -60,7 +63,7 @@ def nvidia_values(facts: KubernetesFacts) -> dict[str, Json]:
         "toolkit": {"enabled": gpu.driver == "container"},
         "cdi": {"enabled": True},
         "nfd": {"enabled": not gpu_pools(facts, "amd")},
-        "dcgmExporter": {"enabled": False},
+        "dcgmExporter": _exporter(facts),
         "mig": {"strategy": "single"},
         "migManager": {"enabled": any(facts.sharing(pool).mig for pool in pools)},
         "gdrcopy": {"enabled": gpu.driver == "container"},
@@ -86,6 +89,29 @@ def nvidia_values(facts: KubernetesFacts) -> dict[str, Json]:
         if gpu.driver == "container":
             values["driver"] |= {"nvidiaDriverCRD": {"enabled": True}}
     return values
+
+
+def _exporter(facts: KubernetesFacts) -> dict[str, Json]:
+    """Return the exporter of GPUs, with the metrics that rules have; none without monitoring.
+
+    Who scrapes it is an object of gcluster's own. Of GPUs that pods share it names each of them.
+    """
+    if facts.monitoring is None:
+        return {"enabled": False}
+    shared = any(facts.sharing(pool).time_slices > 1 for pool in gpu_pools(facts, "nvidia"))
+    return {
+        "enabled": True,
+        "serviceMonitor": {"enabled": False},
+        "config": {"name": "gcluster-dcgm-metrics", "create": True, "data": gpu_counters()},
+        **({"env": [{"name": "KUBERNETES_VIRTUAL_GPUS", "value": "true"}]} if shared else {}),
+    }
+
+
+@cache
+def gpu_counters() -> str:
+    """Return DCGM exporter's table of metrics, which role dcgm_exporter installs as well."""
+    collection = Path(__file__).parents[4] / "ansible_collections/gcluster/cluster"
+    return (collection / "roles/dcgm_exporter/files/counters.csv").read_text(encoding="utf-8")
 
 
 def _driver(facts: KubernetesFacts, pools: list[str]) -> dict[str, Json]:

@@ -11,13 +11,13 @@ import math
 from ...slurm.nodes import gpu_count
 from ...steps import Json
 from ..accounts import AZURE_USE, allowed_qos, default_qos, qualities
+from ..admission.rules import QUEUE_LABEL
 from ..devices.disks import own_disks_volume
 from ..devices.fabric import FabricAccess, fabric_access
 from ..devices.google import HostFolder, daemon_container
 from ..facts import KubernetesFacts, gpu_resource, units_per_gpu
 from ..nodes import PARTITION_DOMAIN, runtime_class
 from ..objects import Object, new
-from ..rules import QUEUE_LABEL
 
 FOLDER = "templates"
 """Below it a folder for each partition: copied and filled in, never applied as they are."""

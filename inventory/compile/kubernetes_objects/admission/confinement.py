@@ -8,8 +8,8 @@ be exactly Google's, without exec into it.
 
 from __future__ import annotations
 
-from .devices.fabric import with_daemon
-from .devices.google import (
+from ..devices.fabric import with_daemon
+from ..devices.google import (
     DAEMON_ANNOTATIONS,
     DAEMON_COMMAND,
     DAEMON_NAME,
@@ -18,9 +18,9 @@ from .devices.google import (
     TCPXO,
     google_folders,
 )
-from .facts import KubernetesFacts
-from .nodes import STARTUP_TAINT
-from .objects import Object, admission_policy, literal, validation
+from ..facts import KubernetesFacts
+from ..nodes import STARTUP_TAINT
+from ..objects import Object, admission_policy, literal, validation
 
 PODS = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
 JOBS = {"apiGroups": ["batch"], "apiVersions": ["v1"], "resources": ["jobs"]}

@@ -12,13 +12,12 @@ from __future__ import annotations
 import math
 from datetime import UTC, datetime
 
-from ....schemas.derived.control_planes import MUTATING_POLICY_SINCE, has
-from ..steps import Json
-from .accounts import allowed_qos, default_qos, gpu_limits, qualities
-from .confinement import JOBS, PODS, confinement
-from .facts import KubernetesFacts
-from .nodes import PARTITION_DOMAIN
-from .objects import (
+from .....schemas.derived.control_planes import MUTATING_POLICY_SINCE, has
+from ...steps import Json
+from ..accounts import allowed_qos, default_qos, gpu_limits, qualities
+from ..facts import KubernetesFacts
+from ..nodes import PARTITION_DOMAIN
+from ..objects import (
     ADMISSION_API,
     Object,
     admission_policy,
@@ -28,7 +27,8 @@ from .objects import (
     policy_binding,
     validation,
 )
-from .queues import DEFAULT_QUEUE, PREFERRED_TOPOLOGY, preferred_levels
+from ..queues import DEFAULT_QUEUE, PREFERRED_TOPOLOGY, preferred_levels
+from .confinement import JOBS, PODS, confinement
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 """Label of a job that names its queue: the partition."""

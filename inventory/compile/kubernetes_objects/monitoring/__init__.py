@@ -1,0 +1,1 @@
+"""Monitoring under Kubernetes: the chart's values, its secrets, and the operator's objects."""

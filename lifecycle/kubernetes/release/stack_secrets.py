@@ -1,0 +1,114 @@
+"""Secrets that monitoring's pods read: receivers' passwords, certificates, logins.
+
+As with `logins`, no plan shows a value: a Secret's annotation has the versions of what it was made
+from in the cluster's vault, and `up` writes one only where these differ.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+
+import msgspec
+
+from ....inventory.compile.kubernetes_objects.monitoring.secrets import (
+    NAMESPACE,
+    StackSecret,
+    stack_secrets,
+)
+from ....inventory.compile.kubernetes_objects.objects import (
+    DOMAIN,
+    FIELD_MANAGER,
+    Object,
+    new,
+    owned,
+)
+from ....schemas.spec import ClusterSpec
+from ...secrets.makers import make_secrets, secret_versions
+from ...secrets.vault import SecretVault
+from ..kubectl import Kubectl, rows
+from ..objects import DIGEST
+from .logins import FIELDS, LoginChanges
+
+STACK_LABEL = f"{DOMAIN}/monitoring"
+"""On each of these Secrets, with its name."""
+
+
+def keep_stack_secrets(vault: SecretVault, spec: ClusterSpec) -> None:
+    """Make and read what the Secrets hold, and keep it encrypted in the state.
+
+    Raises:
+        LifecycleError: what the spec refers to can't be read, and none is kept (GC959).
+    """
+    make_secrets(vault, spec, _vaulted(stack_secrets(spec)))
+
+
+def stack_secret_changes(kubectl: Kubectl, vault: SecretVault, spec: ClusterSpec) -> LoginChanges:
+    """Compare the existing Secrets with those of the spec; nothing is queried where it has none.
+
+    Those of a spec that drops monitoring go with their namespace.
+
+    Raises:
+        ApiSilent, ApiRefused: see `Kubectl.text`.
+        LifecycleError: the state can't be read.
+    """
+    wanted = stack_secrets(spec)
+    if not wanted:
+        return LoginChanges()
+    versions = secret_versions(vault, spec, _vaulted(wanted))
+    digests = {(NAMESPACE, name): _digest(one, versions) for name, one in wanted.items()}
+    requested = ("secrets", f"--namespace={NAMESPACE}", f"--selector={STACK_LABEL}")
+    there = {
+        (row["namespace"], row["name"]): row["digest"]
+        for row in rows(kubectl, *requested, fields=FIELDS)
+    }
+    return LoginChanges(
+        stale={key: digest for key, digest in digests.items() if there.get(key) != digest}
+    )
+
+
+def settle_stack_secrets(
+    kubectl: Kubectl, vault: SecretVault, spec: ClusterSpec, changes: LoginChanges
+) -> None:
+    """Write the Secrets that differ.
+
+    Raises:
+        ApiSilent, ApiRefused: see `Kubectl.text`; the message holds no password.
+        LifecycleError: a secret can't be decrypted.
+    """
+    wanted = stack_secrets(spec)
+    made = [
+        owned(_object(vault, key[1], wanted[key[1]], digest), spec.name)
+        for key, digest in changes.stale.items()
+    ]
+    if made:
+        listed = {"apiVersion": "v1", "kind": "List", "items": made}
+        words = ("apply", "--server-side", "--force-conflicts", f"--field-manager={FIELD_MANAGER}")
+        kubectl.text(*words, "--filename=-", stdin=msgspec.json.encode(listed).decode())
+
+
+def _vaulted(wanted: dict[str, StackSecret]) -> tuple[str, ...]:
+    return tuple(sorted({name for one in wanted.values() for name in one.vault.values()}))
+
+
+def _digest(one: StackSecret, versions: dict[str, str]) -> str:
+    """Return a hash of all that a Secret is made from, of what is secret its version."""
+    held = {key: versions[name] for key, name in one.vault.items()}
+    content = json.dumps([held, one.text], sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()[:32]
+
+
+def _object(vault: SecretVault, name: str, one: StackSecret, digest: str) -> Object:
+    held = {key: text.encode() for key, text in one.text.items()}
+    held |= {key: vault.reveal(secret) for key, secret in one.vault.items()}
+    return new(
+        "v1",
+        "Secret",
+        name,
+        namespace=NAMESPACE,
+        labels={STACK_LABEL: name},
+        annotations={DIGEST: digest},
+        type="Opaque",
+        data={key: base64.b64encode(held[key]).decode() for key in sorted(held)},
+    )
