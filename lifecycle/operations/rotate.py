@@ -35,6 +35,7 @@ from ...inventory.compile.system.monitoring import AUTHORITY_SECRET
 from ...inventory.compile.system.self_converge import SIGNERS_SECRET
 from ...inventory.hosts import ClusterInventory, Host
 from ...schemas.derived.hostlist import fold
+from ...schemas.spec import KubernetesScheduler
 from ..cluster.outcome import Exit, failure
 from ..cluster.progress import Reporter, StageProgress
 from ..nodes.converge.pending import pending_steps
