@@ -15,8 +15,8 @@ from ...schemas.spec import Budget, ClusterSpec
 from ...schemas.spec.model import SpecModel
 from ...schemas.structure.compose import read_data_file
 
-_TABLE = Path(__file__).parent / "data/rules.yaml"
-Needs: TypeAlias = Literal["slurm", "nvidia"]
+_DATA = Path(__file__).parent / "data"
+Needs: TypeAlias = Literal["slurm", "nvidia", "kubernetes"]
 INTERVAL_S = 15
 """Seconds between two evaluations, as between two scrapes: sums over a time are of such steps."""
 PRICE = "gcluster:pool_node_usd_per_hour"
@@ -45,7 +45,8 @@ class _Rules(SpecModel, frozen=True):
 @lru_cache(maxsize=1)
 def recording_rules() -> tuple[RecordingRule, ...]:
     """Return all rules, in the order in which they are evaluated."""
-    return read_data_file(_TABLE, _Rules).rules
+    tables = [read_data_file(_DATA / f"{name}.yaml", _Rules) for name in ("rules", "kubernetes")]
+    return tuple(rule for table in tables for rule in table.rules)
 
 
 def node_prices(spec: ClusterSpec, catalog: Catalog) -> dict[str, float]:

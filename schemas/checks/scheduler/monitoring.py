@@ -59,8 +59,8 @@ def monitoring_not_built(context: CheckContext) -> Iterator[Finding]:
     one of yours, and `gcluster dashboard` needs none. `volume` is Kubernetes'.
 
     Under Kubernetes nodes that are made on this machine have no images of the chart; the pod
-    network `routed` keeps no network policy, and every pod could read what Prometheus has. What
-    pods waste isn't calculated there (`waste_alert`).
+    network `routed` keeps no network policy, and every pod could read what Prometheus has. Whose
+    a pod is isn't known there (`waste_alert.to_owner`).
     """
     monitoring = context.monitoring
     if monitoring is None:
@@ -103,15 +103,15 @@ def _not_under_kubernetes(
             fix=Remove(("monitoring",)) if here else None,
         )
         return
-    if monitoring.waste_alert is not None:
-        path: PathTuple = ("monitoring", "waste_alert")
+    alert = monitoring.waste_alert
+    if alert is not None and alert.to_owner:
+        path: PathTuple = ("monitoring", "waste_alert", "to_owner")
         yield Finding(
-            summary="waste_alert: gcluster has no figures of what pods waste",
+            summary="to_owner: Kubernetes doesn't say whose a pod is",
             path=path,
             at_key=True,
-            hint="leave waste_alert out; Grafana's dashboards show how busy GPUs are",
+            hint="leave to_owner and mail_domain out: receivers of alerts get it, with the account",
             relies_on=(path, ("scheduler", "type")),
-            fix=Remove(path),
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...cost.pools import pool_cost
+from ...derived.control_planes import GpuSharing, gpu_sharing
 from ...diagnostics import PathTuple, Severity
 from ...spec import KubernetesScheduler
 from ...spec.cluster import WasteAlert
@@ -48,11 +49,6 @@ def gpus_not_measured(context: CheckContext) -> Iterator[Finding]:
             )
 
 
-def _is_watched(context: CheckContext) -> bool:
-    """Say whether it is a cluster that can be watched: under Slurm or without a scheduler."""
-    return context.scheduler is not None and context.kubernetes is None
-
-
 def _not_measured(context: CheckContext, name: str) -> tuple[str, str] | None:
     """Return why a pool's GPUs have no metrics, and what to write; None where they have some."""
     pool, stack = context.pools[name], every_stack(context).get(name)
@@ -69,12 +65,19 @@ def _not_measured(context: CheckContext, name: str) -> tuple[str, str] | None:
     if machine.simulated:
         return None
     if context.kubernetes is not None:
-        return _not_by_the_operator(context.kubernetes)
+        return _not_by_the_operator(context.kubernetes, gpu_sharing(context.kubernetes, name, pool))
     return _not_by_a_role(stack.resolved.installs("dcgm"))
 
 
-def _not_by_the_operator(kubernetes: KubernetesScheduler) -> tuple[str, str] | None:
-    """Return why NVIDIA's operator measures nothing, as `_not_measured`."""
+def _not_by_the_operator(
+    kubernetes: KubernetesScheduler, sharing: GpuSharing
+) -> tuple[str, str] | None:
+    """Return why NVIDIA's operator measures nothing of use, as `_not_measured`."""
+    if sharing.mig is not None:
+        return (
+            "what share of a GPU a MIG slice uses isn't calculated",
+            "nothing to do: their use is shown as not measured",
+        )
     if kubernetes.control_plane != "gke" or kubernetes.gpu.driver == "container":
         return None
     return (
@@ -107,9 +110,9 @@ def waste_alert_never_fires(context: CheckContext) -> Iterator[Finding]:
     (one every 15 s) that Prometheus still keeps.
     """
     alert = _alert(context)
-    if alert is None or context.monitoring is None or not _is_watched(context):
+    if alert is None or context.monitoring is None or context.scheduler is None:
         return
-    if context.slurm is None:
+    if context.slurm is None and context.kubernetes is None:
         yield Finding(
             summary="waste_alert without a scheduler: there are no jobs",
             path=_ALERT,

@@ -25,6 +25,7 @@ from gcluster.inventory.compile.kubernetes_objects.monitoring.secrets import (
 from gcluster.inventory.compile.kubernetes_objects.monitoring.stack import stack_values
 from gcluster.inventory.waste import node_prices
 from gcluster.schemas.spec.cluster import Alerts, Monitoring, WebhookAlerts
+from gcluster.schemas.structure.decoding import convert
 
 from .compiled import facts_of, files_of, of_kind, spec_of
 
@@ -83,6 +84,21 @@ def test_rules_are_left_out_whose_metrics_a_cluster_has_not() -> None:
     amd = watched("amd")
     assert not any((one.get("alert") or "").startswith("Gpu") for one in rules_of(amd))
     assert monitoring_objects(amd)["scraped"] == []
+
+
+def test_idle_pods_are_an_alert_where_the_spec_says_from_when(campus: KubernetesFacts) -> None:
+    alert: Any = {"below": "25%", "for": "20m", "min_usd_per_hour": 7}
+    asked = convert({"waste_alert": alert}, Monitoring).waste_alert
+    rules = {one.get("alert"): one for one in rules_of(watched("campus", waste_alert=asked))}
+    found = rules["KubeGpusWasted"]["expr"]
+
+    assert all(figure in found for figure in ("< 0.25", "[1200s]", ">= 1200", "< 7"))
+    assert "GpusWasted" not in rules
+    assert not any(one.get("alert") == "KubeGpusWasted" for one in rules_of(campus))
+    assert {one.get("record") for one in rules_of(campus)} >= {
+        "gcluster:pod_wasted_usd_per_hour",
+        "gcluster:account_usd_per_hour",
+    }
 
 
 def test_prices_are_those_of_the_catalog_by_pool(campus: KubernetesFacts) -> None:

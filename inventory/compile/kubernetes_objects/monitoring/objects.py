@@ -57,6 +57,8 @@ def _conditions(facts: KubernetesFacts) -> Iterator[Condition]:
         yield "clock"
     if measures_gpus(facts):
         yield "nvidia"
+    if facts.monitoring is not None and facts.monitoring.waste_alert is not None:
+        yield "waste_alert"
     if figures_reach(facts.spec):
         yield "figures"
     yield from conditions_of_budget(facts.spec.budget)
