@@ -19,7 +19,7 @@ from grafana_foundation_sdk.models.dashboard import (
 )
 
 from gcluster.inventory.dashboards.boards import DATA, Board, Panel, boards
-from gcluster.inventory.dashboards.grafana import SOURCE_UID
+from gcluster.inventory.dashboards.documents import SOURCE_UID
 
 SOURCE = DataSourceRef(type_val="prometheus", uid=SOURCE_UID)
 VALUES = {

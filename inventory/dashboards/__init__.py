@@ -1,8 +1,8 @@
 """Dashboards as data: boards of panels, findings, and what a Grafana reads of them."""
 
 from .boards import Board, Panel, boards, boards_for, placeholders
+from .documents import board_files
 from .findings import Finding, findings
-from .grafana import board_files, grafana_files
 from .links import dashboard_link
 
 __all__ = [
@@ -14,6 +14,5 @@ __all__ = [
     "boards_for",
     "dashboard_link",
     "findings",
-    "grafana_files",
     "placeholders",
 ]

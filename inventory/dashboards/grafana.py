@@ -6,17 +6,14 @@ and comes with gcluster as data: no command imports the SDK.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 import yaml
 
 from ..alerts import Condition
 from ..compile.steps import CompiledCluster
-from .boards import DATA, boards_for
+from .documents import board_files
 
-SOURCE_UID = "gcluster-source"
-"""Of the data source in the JSON that comes with gcluster; a cluster's has its name."""
 _FOLDER = "/etc/grafana"
 """Configuration of Grafana's packages (deb and rpm)."""
 _PORT = 9090
@@ -48,23 +45,6 @@ def _conditions(compiled: CompiledCluster) -> Iterator[Condition]:
                 yield "slurm"
             elif step.variables.get("node_exporter_infiniband"):
                 yield "infiniband"
-
-
-def board_files(cluster: str, has: Collection[Condition]) -> Iterator[tuple[str, bytes]]:
-    """Yield name and JSON of each dashboard, for this cluster alone.
-
-    Grafana keeps one dashboard for each uid: so several clusters' may lie in one Grafana.
-    """
-    for board in boards_for(has):
-        document = json.loads((DATA / f"grafana/{board.name}.json").read_text(encoding="utf-8"))
-        titles = {panel.title for panel in board.panels}
-        document["panels"] = [p for p in document["panels"] if p["title"] in titles]
-        for at, panel in enumerate(document["panels"]):
-            panel["gridPos"] |= {"x": at % 3 * 8, "y": at // 3 * 8}
-        document["uid"] = f"{cluster}-{board.name}"
-        document["title"] = f"{cluster}: {board.title}"
-        text = json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False)
-        yield board.name, text.replace(SOURCE_UID, f"gcluster-{cluster}").encode() + b"\n"
 
 
 def _source(mine: str) -> dict[str, object]:

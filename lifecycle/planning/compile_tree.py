@@ -13,7 +13,7 @@ import msgspec
 from ...inventory.compile import CompiledCluster, compile_cluster
 from ...inventory.compile.kubernetes import KubernetesAt
 from ...inventory.compile.kubernetes_objects import kubernetes_files
-from ...inventory.dashboards import grafana_files
+from ...inventory.dashboards.grafana import grafana_files
 from ...inventory.hosts import ClusterInventory
 from ...inventory.workloads import batch_scripts
 from ...schemas.catalog import Catalog, load_catalog

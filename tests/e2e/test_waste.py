@@ -23,7 +23,7 @@ import pytest
 from gcluster.inventory.dashboards import boards
 
 from .conftest import LiveCluster, until
-from .room import Room, started_room
+from .room import Room, podman, started_room
 
 pytestmark = [pytest.mark.local, pytest.mark.waste]
 
@@ -49,6 +49,7 @@ monitoring:
   prometheus: true
   alerts:
     mail: {{to: [ops@example.edu], from: g@example.edu, server: "127.0.0.1:2525", tls: false}}
+    webhook: {{url: "file:{hook}"}}
   waste_alert:
     {{below: 1%, for: 1m, min_usd_per_hour: 15, to_owner: true, mail_domain: example.edu}}
 budget: {{expires: 30d}}
@@ -85,6 +86,17 @@ class Sink(socketserver.StreamRequestHandler):
                 return
 socketserver.ThreadingTCPServer(("127.0.0.1", 2525), Sink).serve_forever()
 """
+HOOK = """
+import http.server, json, time
+class Hook(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        posted = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        with open("/root/posts", "a") as file:
+            print(json.dumps({"at": time.time(), **posted}), file=file)
+        self.send_response(200)
+        self.end_headers()
+http.server.ThreadingHTTPServer(("127.0.0.1", 2526), Hook).serve_forever()
+"""
 ASK = """
 import base64, json, ssl, sys, urllib.parse, urllib.request
 folder = "/etc/gcluster/prometheus/"
@@ -110,18 +122,22 @@ def cluster(live: LiveCluster, room: Room) -> LiveCluster:
     known_hosts.write_text(
         "".join(f"{room.address(host)} {room.host_key(host)}\n" for host in room.hosts)
     )
+    hook = live.spec.parent / "hook"
+    hook.write_text("http://127.0.0.1:2526/")
     live.spec.write_text(
         SPEC.format(
             name=live.name,
+            hook=hook,
             key=room.key,
             known_hosts=known_hosts,
             hosts=", ".join(f"{room.address(host)} name={host}" for host in room.hosts),
         )
     )
     live.gcluster("up", str(live.spec), "--yes")
-    for name, program in (("sink", SINK), ("ask", ASK)):
+    for name, program in (("sink", SINK), ("hook", HOOK), ("ask", ASK)):
         live.on("head01", f"cat > /root/{name}.py <<'END'\n{program}END")
-    live.on("head01", "systemd-run --quiet python3 /root/sink.py")
+    for name in ("sink", "hook"):
+        live.on("head01", f"systemd-run --quiet python3 /root/{name}.py")
     live.on("head01", JOBS)
     return live
 
@@ -268,6 +284,69 @@ def test_a_report_has_both_accounts_and_stays_after_the_jobs_end(cluster: LiveCl
     page = cluster.gcluster("report", file, "--format", "html").stdout
     assert "<script>" not in page
     assert cluster.on("gpu02", "cat /run/gcluster/gpu-jobs/*") == ""
+
+
+FAULTS = {
+    "NodeDown": "gpu02",
+    "GpuXid": "gpu01",
+    "DiskFull": "head01",
+    "LinkDown": "head01",
+}
+"""Alert -> the host that it is to name."""
+QUIET_S = 100
+"""No other alert is there before the faults, and none comes in this time after them."""
+
+
+def posted(cluster: LiveCluster) -> dict[tuple[str, str], list[float]]:
+    """Return (alert, host) -> when, by head01's clock, the webhook got it as firing."""
+    found: dict[tuple[str, str], list[float]] = {}
+    for line in cluster.on("head01", "cat /root/posts 2>/dev/null || true").splitlines():
+        message = json.loads(line)
+        for alert in message["alerts"]:
+            if alert["status"] == "firing":
+                of = (alert["labels"]["alertname"], alert["labels"].get("instance", ""))
+                found.setdefault(of, []).append(message["at"])
+    return found
+
+
+def test_each_fault_is_one_alert_of_its_host_within_90_s_by_mail_and_webhook(
+    cluster: LiveCluster, room: Room
+) -> None:
+    # A file system of its own, and a link whose other end is lost: a veth that isn't called one.
+    cluster.on("head01", "mkdir -p /fault && mount -t tmpfs -o size=32m fault /fault")
+    cluster.on("head01", "ip link add rail0 type veth peer name far0")
+    cluster.on("head01", "ip link set rail0 up; ip link set far0 up")
+    cluster.on("head01", "scancel --user=ada; scancel --user=bob")
+    time.sleep(40)
+    before = posted(cluster).keys()
+    began = float(cluster.on("head01", "date +%s.%N"))
+    podman("kill", f"{room.name}-gpu02")
+    cluster.on(
+        "gpu01", """echo '{"0": {"DCGM_FI_DEV_XID_ERRORS": 79}}' >/run/gcluster/dcgm-double.json"""
+    )
+    cluster.on("head01", "ip link set far0 down; head -c 32m /dev/zero >/fault/full || true")
+
+    time.sleep(QUIET_S)
+    after = {of: times for of, times in posted(cluster).items() if of not in before}
+    took = {alert: after[alert, host][0] - began for alert, host in FAULTS.items()}
+    sys.stdout.write(f"seconds from fault to webhook: {took}\n")
+
+    assert after.keys() == set(FAULTS.items())
+    assert max(took.values()) < 90
+    assert [of for of, times in after.items() if len(times) != 1] == []
+    mails = cluster.on("head01", "cat /root/mails")
+    assert {alert: mails.count(f"{alert}: 1 now") for alert in FAULTS} == dict.fromkeys(FAULTS, 1)
+    podman("start", f"{room.name}-gpu02")
+
+
+def test_a_drained_node_that_goes_is_no_alert(cluster: LiveCluster) -> None:
+    cluster.on("head01", "scontrol update node=gpu01 state=drain reason='new cable'")
+    time.sleep(30)
+    cluster.on("gpu01", "systemctl stop prometheus-node-exporter")
+    time.sleep(QUIET_S)
+    cluster.on("gpu01", "systemctl start prometheus-node-exporter")
+
+    assert ("NodeDown", "gpu01") not in posted(cluster)
 
 
 def test_a_prometheus_that_has_stopped_is_an_error_with_its_cause(cluster: LiveCluster) -> None:

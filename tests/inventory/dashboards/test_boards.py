@@ -19,10 +19,10 @@ from gcluster.inventory.dashboards import (
     boards,
     boards_for,
     findings,
-    grafana_files,
     placeholders,
 )
 from gcluster.inventory.dashboards.boards import DATA
+from gcluster.inventory.dashboards.grafana import grafana_files
 from gcluster.inventory.waste import recording_rules
 from gcluster.schemas.load import load_text
 

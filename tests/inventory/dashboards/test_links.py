@@ -12,7 +12,8 @@ import pytest
 import yaml
 
 from gcluster.inventory.alerts import rule_file
-from gcluster.inventory.dashboards import boards, dashboard_link, grafana_files
+from gcluster.inventory.dashboards import boards, dashboard_link
+from gcluster.inventory.dashboards.grafana import grafana_files
 
 from .test_boards import compiled
 
