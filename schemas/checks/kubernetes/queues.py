@@ -14,6 +14,7 @@ _QOS: PathTuple = ("scheduler", "qos")
 _PARTITIONS: PathTuple = ("scheduler", "partitions")
 _ACCOUNTS: PathTuple = ("scheduler", "accounts")
 _TYPE: PathTuple = ("scheduler", "type")
+_CHART = "kube-prometheus-stack"
 _SYSTEM = frozenset({"default", "gcluster-system"})
 """Namespaces that are there before any account, in addition to those that start with kube-."""
 
@@ -195,6 +196,26 @@ def unknown_addon(context: CheckContext) -> Iterator[Finding]:
                 path=path,
                 hint=f'did you mean "{closest}"?' if closest else "add it in a catalog file",
                 relies_on=(path,),
+            )
+
+
+@check("GC588", summary="The chart of Prometheus is named without monitoring.")
+def chart_without_monitoring(context: CheckContext) -> Iterator[Finding]:
+    """`monitoring` brings kube-prometheus-stack, with values from the spec.
+
+    By the chart's own values every pod could read its pages, and Grafana's password would be made
+    by the chart. A chart of a catalog of your own has a name of its own.
+    """
+    if context.kubernetes is None or (context.monitoring and context.monitoring.prometheus):
+        return
+    for index, name in enumerate(context.kubernetes.addons):
+        if name == _CHART:
+            path: PathTuple = ("scheduler", "addons", index)
+            yield Finding(
+                summary=f"{_CHART} without monitoring: its values come from that",
+                path=path,
+                hint="leave it out, and write monitoring: {prometheus: true}",
+                relies_on=(path, ("monitoring", "prometheus")),
             )
 
 

@@ -13,8 +13,6 @@ from ..registry import Finding, check
 from ..software.versions import every_stack, relies_on
 
 _PROMETHEUS: PathTuple = ("monitoring", "prometheus")
-_CHART = "kube-prometheus-stack"
-"""The add-on that `monitoring` brings under Kubernetes."""
 _NO_PACKAGES = {"el-9": "EL 9"}
 """Distributions for which gcluster has no packages of the exporters -> what people call them."""
 
@@ -65,27 +63,12 @@ def monitoring_not_built(context: CheckContext) -> Iterator[Finding]:
     a pod is isn't known there (`waste_alert.to_owner`).
     """
     monitoring = context.monitoring
-    if context.kubernetes is not None and not (monitoring and monitoring.prometheus):
-        yield from _chart_alone(context.kubernetes)
     if monitoring is None:
         return
     if context.kubernetes is None:
         yield from _not_under_slurm(context, monitoring)
     elif monitoring.prometheus:
         yield from _not_under_kubernetes(context, context.kubernetes, monitoring)
-
-
-def _chart_alone(kubernetes: KubernetesScheduler) -> Iterator[Finding]:
-    """Yield where a spec names the chart: its own values leave its pages open to all pods."""
-    for index, name in enumerate(kubernetes.addons):
-        if name == _CHART:
-            path: PathTuple = ("scheduler", "addons", index)
-            yield Finding(
-                summary=f"{_CHART} without monitoring: its values come from that",
-                path=path,
-                hint="leave it out, and write monitoring: {prometheus: true}",
-                relies_on=(path, _PROMETHEUS),
-            )
 
 
 def _not_under_slurm(context: CheckContext, monitoring: Monitoring) -> Iterator[Finding]:

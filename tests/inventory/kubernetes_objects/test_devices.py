@@ -65,7 +65,7 @@ def ranks(case: str) -> dict[str, Any]:
         ("amd", ["cilium", "amd-gpu-operator", "network-operator", "azurelustre-csi-driver",
                  "blob-csi-driver", "kueue"]),
         ("cloud", ["calico-crds", "tigera-operator", "gpu-operator", "aws-efa-device-plugin",
-                   "aws-fsx-csi-driver", "aws-mountpoint-s3-csi-driver"]),
+                   "aws-fsx-csi-driver", "aws-mountpoint-s3-csi-driver", "kube-prometheus-stack"]),
         ("google", ["gpu-operator", "gke-device-injector", "gke-tcpxo-installer", "kueue"]),
         ("local", ["local-path-provisioner", "kueue"]),
     ],

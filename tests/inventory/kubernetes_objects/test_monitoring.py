@@ -24,8 +24,8 @@ from gcluster.inventory.compile.kubernetes_objects.monitoring.secrets import (
 )
 from gcluster.inventory.compile.kubernetes_objects.monitoring.stack import stack_values
 from gcluster.inventory.waste import node_prices
-from gcluster.schemas.spec.cluster import Alerts, Monitoring, WebhookAlerts
-from gcluster.schemas.structure.decoding import convert
+from gcluster.schemas.spec.cluster import Alerts, Monitoring, WasteAlert, WebhookAlerts
+from gcluster.schemas.spec.units import Duration, Percent
 
 from .compiled import facts_of, files_of, of_kind, spec_of
 
@@ -86,9 +86,10 @@ def test_rules_are_left_out_whose_metrics_a_cluster_has_not() -> None:
     assert monitoring_objects(amd)["scraped"] == []
 
 
-def test_idle_pods_are_an_alert_where_the_spec_says_from_when(campus: KubernetesFacts) -> None:
-    alert: Any = {"below": "25%", "for": "20m", "min_usd_per_hour": 7}
-    asked = convert({"waste_alert": alert}, Monitoring).waste_alert
+def test_idle_pods_are_an_alert_with_waste_alert_alone_and_by_its_limits(
+    campus: KubernetesFacts,
+) -> None:
+    asked = WasteAlert(below=Percent.parse("25%"), for_=Duration.parse("20m"), min_usd_per_hour=7)
     rules = {one.get("alert"): one for one in rules_of(watched("campus", waste_alert=asked))}
     found = rules["KubeGpusWasted"]["expr"]
 
@@ -112,7 +113,7 @@ def test_prices_are_those_of_the_catalog_by_pool(campus: KubernetesFacts) -> Non
     assert recorded == {pool: f"vector({usd:.15g})" for pool, usd in prices.items()}
 
 
-def test_every_alert_says_what_to_do(campus: KubernetesFacts) -> None:
+def test_every_alert_names_its_page_and_has_its_summary(campus: KubernetesFacts) -> None:
     for rule in (one for one in rules_of(campus) if "alert" in one):
         assert rule["annotations"]["runbook"] == f"gcluster explain {rule['alert']}"
         assert rule["annotations"]["summary"] == alert_rules()[rule["alert"]].summary
