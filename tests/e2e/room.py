@@ -99,11 +99,18 @@ class Room:
 
 
 @contextmanager
-def started_room(folder: Path, hosts: tuple[str, ...] = ("head01", "gpu01")) -> Iterator[Room]:
-    """Yield machines that run; they are removed at the end, also where their start fails."""
+def started_room(
+    folder: Path,
+    hosts: tuple[str, ...] = ("head01", "gpu01"),
+    more: Mapping[str, Sequence[str]] = MappingProxyType({}),
+) -> Iterator[Room]:
+    """Yield machines that run; they are removed at the end, also where their start fails.
+
+    `more` is as `Room.start` has it.
+    """
     made = Room(folder, hosts)
     try:
-        made.start()
+        made.start(more=more)
         yield made
     finally:
         made.stop()

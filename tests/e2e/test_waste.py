@@ -111,7 +111,11 @@ print(urllib.request.urlopen(asked, context=context, timeout=10).read().decode()
 
 @pytest.fixture(scope="module")
 def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Room]:
-    with started_room(tmp_path_factory.mktemp("room"), ("head01", "gpu01", "gpu02")) as made:
+    hosts, more = (
+        ("head01", "gpu01", "gpu02"),
+        {"head01": ("--tmpfs=/fault:size=32m", "--cap-add=NET_ADMIN")},
+    )
+    with started_room(tmp_path_factory.mktemp("room"), hosts, more) as made:
         yield made
 
 
@@ -312,8 +316,7 @@ def posted(cluster: LiveCluster) -> dict[tuple[str, str], list[float]]:
 def test_each_fault_is_one_alert_of_its_host_within_90_s_by_mail_and_webhook(
     cluster: LiveCluster, room: Room
 ) -> None:
-    # A file system of its own, and a link whose other end is lost: a veth that isn't called one.
-    cluster.on("head01", "mkdir -p /fault && mount -t tmpfs -o size=32m fault /fault")
+    # /fault is a file system of its own. A link has another end that can be lost: a veth.
     cluster.on("head01", "ip link add rail0 type veth peer name far0")
     cluster.on("head01", "ip link set rail0 up; ip link set far0 up")
     cluster.on("head01", "scancel --user=ada; scancel --user=bob")
