@@ -89,8 +89,8 @@ def test_rules_are_left_out_whose_metrics_a_cluster_has_not() -> None:
 def test_idle_pods_are_an_alert_with_waste_alert_alone_and_by_its_limits(
     campus: KubernetesFacts,
 ) -> None:
-    asked = WasteAlert(below=Percent.parse("25%"), for_=Duration.parse("20m"), min_usd_per_hour=7)
-    rules = {one.get("alert"): one for one in rules_of(watched("campus", waste_alert=asked))}
+    wanted = WasteAlert(below=Percent.parse("25%"), for_=Duration.parse("20m"), min_usd_per_hour=7)
+    rules = {one.get("alert"): one for one in rules_of(watched("campus", waste_alert=wanted))}
     found = rules["KubeGpusWasted"]["expr"]
 
     assert all(figure in found for figure in ("< 0.25", "[1200s]", ">= 1200", "< 7"))
