@@ -114,7 +114,7 @@ break-roles: environment ## change roles' nodes behind their backs: each time ve
 
 .PHONY: test-local
 test-local: environment ## run the end-to-end tests on real local nodes
-	@pytest -q -m "local and not stack and not bundle and not pull and not slurm and not burst and not reconcile and not kubernetes and not slurm_build and not cloud_like and not aws_up and not gcp_up and not azure_up and not oci_up and not acceptance and not no_scheduler and not waste and not torture" $(REPORT)
+	@pytest -q -m "local and not stack and not bundle and not pull and not slurm and not burst and not reconcile and not kubernetes and not slurm_build and not cloud_like and not aws_up and not gcp_up and not azure_up and not oci_up and not acceptance and not no_scheduler and not waste and not training and not torture" $(REPORT)
 
 .PHONY: test-acceptance
 test-acceptance: environment ## run an acceptance that is killed, with a busy node, exclusions and drills
@@ -123,6 +123,10 @@ test-acceptance: environment ## run an acceptance that is killed, with a busy no
 .PHONY: test-waste
 test-waste: environment ## run jobs that leave GPUs idle, and hold top and report to their cost
 	@pytest -q -m waste tests/e2e $(REPORT)
+
+.PHONY: test-training
+test-training: environment ## train through lost nodes, full disks, torn checkpoints, preemption (KILLS=processes)
+	@GCLUSTER_KILLS=$${KILLS:-5} pytest -q -n0 -m training tests/e2e/test_training.py $(REPORT)
 
 .PHONY: test-no-scheduler
 test-no-scheduler: environment ## bring nodes without a scheduler up, with programs of people on them

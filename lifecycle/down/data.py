@@ -16,8 +16,10 @@ from ..cluster.open_site import OpenSite, at_each
 from ..cluster.outcome import Exit, failure
 
 
-def check_names(cluster: Cluster, names: Iterable[str]) -> None:
-    """Refuse names of no storage that the cluster made.
+def check_names(
+    cluster: Cluster, names: Iterable[str], existing: Iterable[Leftover] = ()
+) -> None:
+    """Refuse names of no storage that the cluster made, in its spec or among what exists.
 
     Raises:
         LifecycleError: GC928 names the storage that there is (exit code USAGE).
@@ -25,6 +27,7 @@ def check_names(cluster: Cluster, names: Iterable[str]) -> None:
     spec = cluster.spec
     here = {name for pool in spec.pools for name in simulated_nfs(spec, pool)}
     made = [name for name in spec.storage if name in here or is_made(spec, name)]
+    made += [name for item in existing for name in item.storage if name not in made]
     for name in names:
         if name in made:
             continue

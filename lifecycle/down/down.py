@@ -73,12 +73,12 @@ def down(
             (GC1045); the state is lost, and resources of the cluster exist (GC1165).
     """
     named = tuple(dict.fromkeys(delete_data))
-    check_names(cluster, named)
     untouched = tuple(n for n, s in cluster.spec.sites.items() if not s.makes_machines)
     seen = len(cluster.events.read())
     sites = open_sites(cluster, lambda event: report(_progress(event)), delete_data=named)
     refuse_lost(cluster, sites, by_tag=True)
     existing = priced(cluster, _existing(cluster, sites))
+    check_names(cluster, named, existing)
     if not existing and not cluster.was_applied:
         return _nothing(cluster, untouched)
     check_free(existing, named)

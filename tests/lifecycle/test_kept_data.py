@@ -141,6 +141,13 @@ def test_only_the_named_data_goes(running: Running) -> None:
     assert set(running.data.there) == {"lab"}
 
 
+def test_data_of_storage_that_the_spec_no_longer_has_can_be_named(running: Running) -> None:
+    former = msgspec.structs.replace(MADE["far"], storage=("former",))
+    running.data.there["far"] = former
+    assert running.down("former").removed == {"bucket": 1, "node": 4}
+    assert set(running.data.there) == {"lab"}
+
+
 def test_data_can_be_named_after_the_cluster_is_down(running: Running) -> None:
     running.down()
     assert running.down("fast").removed == {"file-system": 1}

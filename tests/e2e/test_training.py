@@ -1,0 +1,329 @@
+"""A training on real local nodes survives what happens to nodes, disks and other jobs.
+
+The program is that of examples/first-model: its numbers are the same however often it is stopped,
+so each curve of losses is held, digit by digit, to that of a run that nothing disturbed.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from .conftest import LiveCluster, until
+
+pytestmark = [pytest.mark.local, pytest.mark.training]
+
+NODES, STEPS = 3, 120
+KILLS = int(os.environ.get("GCLUSTER_KILLS", "5"))
+"""Processes of the long run that are killed."""
+CASES = {
+    "plain": {},
+    "node": {},
+    "controller": {},
+    "full": {"nodes": 1},
+    "torn": {},
+    "gives-way": {"qos": "low"},
+    "killed": {"restarts": KILLS, "steps": max(STEPS, 40 * KILLS)},
+}
+SLICE_S = 0.2
+LOSS = re.compile(r"^step (\d+) loss ([-\d.]+)$", re.MULTILINE)
+
+
+def _workload(case: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "framework": "command",
+        "nodes": case.get("nodes", NODES),
+        "chdir": "/scratch",
+        "command": ["python3", "/scratch/train.py"],
+        "qos": case.get("qos", "usual"),
+        "account": "lab",
+        "time": "1h",
+        "restarts": case.get("restarts", 0),
+        "variables": {"STEPS": str(case.get("steps", STEPS)), "PAUSE": str(SLICE_S)},
+        "checkpoint": {"to": "scratch", "every": "3s", "notice": "30s"},
+    }
+
+
+class Lab:
+    """One cluster with storage that its nodes share, and the jobs there."""
+
+    def __init__(self, live: LiveCluster, program: Path) -> None:
+        """Bring the cluster up; the training's program is put on its storage."""
+        live.write_spec(nodes=NODES + 1)
+        spec = yaml.safe_load(live.spec.read_text())
+        spec["storage"] = {"scratch": {"type": "nfs", "mount": "/scratch", "server": "head"}}
+        spec["scheduler"] |= {
+            "qos": {
+                "urgent": {"priority": 1000, "preempts": ["low"]},
+                "usual": {"priority": 10},
+                "low": {"preemptible": "requeue", "grace": "1m"},
+            },
+            "accounts": {"lab": {"users": ["ada"]}},
+            # How long a job that was queued again waits: 120 s otherwise.
+            "settings": {"slurm": {"AuthInfo": "cred_expire=30"}},
+        }
+        spec["workloads"] = {name: _workload(case) for name, case in CASES.items()}
+        live.spec.write_text(yaml.safe_dump(spec, sort_keys=False))
+        self.live = live
+        live.gcluster("up", str(live.spec), "--yes")
+        name = f"gcluster-{live.name}-here-scratch"
+        where = podman("volume", "inspect", "--format", "{{.Mountpoint}}", name)
+        self.scratch = Path(where)
+        shutil.copy(program, self.scratch / "train.py")
+
+    def on(self, node: str, command: str, *, expect: int | None = 0) -> str:
+        """Run a shell line in a node's container."""
+        line = ["podman", "exec", self.container(node), "sh", "-c", command]
+        done = subprocess.run(line, capture_output=True, text=True, check=False)
+        assert expect is None or done.returncode == expect, done
+        return done.stdout.strip()
+
+    def container(self, node: str) -> str:
+        """Return the name of a node's container."""
+        return f"gcluster-{self.live.name}-{node}"
+
+    def submit(self, case: str) -> str:
+        """Submit a workload as ada; return its job."""
+        said = self.live.gcluster("run", str(self.live.spec), case, "--user", "ada", "--detach")
+        found = re.search(r"job (\d+) is queued", said.stdout)
+        assert found, said
+        return found.group(1)
+
+    def log(self, case: str, job: str) -> str:
+        """Return what a job has printed so far."""
+        path = self.scratch / f"{case}-{job}.log"
+        return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+
+    def losses(self, case: str, job: str) -> dict[int, str]:
+        """Return step -> loss; a step that was done again must have the same loss."""
+        found: dict[int, str] = {}
+        for step, loss in LOSS.findall(self.log(case, job)):
+            assert found.setdefault(int(step), loss) == loss, f"step {step} of {case} differs"
+        return found
+
+    def last(self, case: str, job: str) -> int:
+        """Return the last step that is in the log, 0 before the first."""
+        steps = LOSS.findall(self.log(case, job))
+        return int(steps[-1][0]) if steps else 0
+
+    def state(self, job: str) -> str:
+        """Return a job's state."""
+        return self.on(
+            "head", f"scontrol show job {job} | sed -n 's/.*JobState=\\([A-Z_]*\\).*/\\1/p'"
+        )
+
+    def reaches(self, case: str, job: str, step: int) -> None:
+        """Return when a job has done a step and saved before it."""
+        until(lambda: self.last(case, job) >= step and "saved" in self.log(case, job), 240)
+
+    def ends(self, job: str) -> str:
+        """Return the state in which a job ends."""
+        running = {"RUNNING", "PENDING", "COMPLETING", "REQUEUED", ""}
+        until(lambda: self.state(job) not in running, 400)
+        return self.state(job)
+
+    def resumed(self, case: str, job: str, times: int) -> float:
+        """Return when the first step after so many resumptions was in the log (monotonic)."""
+
+        def is_there() -> bool:
+            parts = self.log(case, job).split("gcluster: resuming from /")
+            return len(parts) > times and bool(LOSS.search(parts[times]))
+
+        until(is_there, 400)
+        return time.monotonic()
+
+
+def podman(*words: str) -> str:
+    """Run podman and return what it printed."""
+    return subprocess.run(
+        ["podman", *words], capture_output=True, text=True, check=True
+    ).stdout.strip()
+
+
+def measured(line: str) -> None:
+    """Print a measured line past the capture."""
+    sys.__stdout__.write(f"\n[training] {line}\n")
+    sys.__stdout__.flush()
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[Lab]:
+    """A cluster of a controller and four nodes, with its storage."""
+    cluster = LiveCluster(tmp_path_factory.mktemp("training"))
+    try:
+        yield Lab(cluster, root / "examples" / "first-model" / "train.py")
+    finally:
+        words = ("down", str(cluster.spec), "--yes", "--delete-data", "scratch")
+        cluster.gcluster(*words, expect=None)
+    assert not cluster.engine("volume", "ls")
+
+
+@pytest.fixture(scope="module")
+def undisturbed(lab: Lab) -> dict[int, str]:
+    """The curve of the run that nothing happens to."""
+    began = time.monotonic()
+    job = lab.submit("plain")
+    assert lab.ends(job) == "COMPLETED"
+    curve = lab.losses("plain", job)
+    measured(f"undisturbed: {len(curve)} steps in {time.monotonic() - began:.0f} s")
+    assert sorted(curve) == list(range(1, STEPS + 1))
+    assert float(curve[STEPS]) < float(curve[1])
+    return curve
+
+
+def test_a_lost_node_costs_the_steps_since_the_last_checkpoint(
+    lab: Lab, undisturbed: dict[int, str]
+) -> None:
+    job = lab.submit("node")
+    lab.reaches("node", job, 40)
+    nodes = lab.on("head", f"scontrol show hostnames $(squeue --noheader --jobs={job} --format=%N)")
+    victim = nodes.split()[-1]
+    lost_at = lab.last("node", job)
+    began = time.monotonic()
+    podman("kill", lab.container(victim))
+    took = lab.resumed("node", job, 1) - began
+    podman("start", lab.container(victim))
+    assert lab.ends(job) == "COMPLETED"
+    assert lab.losses("node", job) == undisturbed
+    again = len(LOSS.findall(lab.log("node", job))) - STEPS
+    measured(f"node lost at step {lost_at}: next step after {took:.0f} s, {again} steps done again")
+    until(lambda: "idle" in lab.on("head", f"sinfo -h -n {victim} -o %T"), 120)
+
+
+def test_a_training_goes_on_without_its_controller(lab: Lab, undisturbed: dict[int, str]) -> None:
+    job = lab.submit("controller")
+    lab.reaches("controller", job, 30)
+    podman("kill", lab.container("head"))
+    lost_at = lab.last("controller", job)
+    until(lambda: lab.last("controller", job) >= lost_at + 20, 120)
+    podman("start", lab.container("head"))
+    until(lambda: "UP" in lab.on("head", "scontrol ping", expect=None), 240)
+    assert lab.ends(job) == "COMPLETED"
+    assert lab.losses("controller", job) == undisturbed
+    done_again = len(LOSS.findall(lab.log("controller", job))) - STEPS
+    measured(f"controller lost at step {lost_at}: {done_again} steps done again")
+
+
+def test_a_full_disk_is_reported_and_training_saves_again_when_there_is_room(lab: Lab) -> None:
+    job = lab.submit("full")
+    until(lambda: lab.state(job) == "RUNNING" and bool(lab.log("full", job)), 120)
+    node = lab.on("head", f"squeue --noheader --jobs={job} --format=%N")
+    folder = "/scratch/checkpoints/full"
+    process = podman("inspect", "--format", "{{.State.Pid}}", lab.container(node))
+    small = ["mount", "-t", "tmpfs", "-o", "size=512k,mode=1777", "small", folder]
+    enter = ["nsenter", "--target", process, "--mount"]
+    subprocess.run([*enter, *small], check=True)
+    try:
+        until(lambda: "saved" in lab.log("full", job).split("step 20 ")[-1], 120)
+        lab.on(node, f"dd if=/dev/zero of={folder}/ballast bs=4k", expect=None)
+        until(lambda: "NOT SAVED" in lab.log("full", job), 120)
+        assert "No space left on device" in lab.log("full", job)
+        newest = "/usr/local/libexec/gcluster/job-checkpoint.py newest"
+        before = lab.on(node, f"{newest} {folder}")
+        assert re.search(r"/step-\d+$", before)
+        lab.on(node, f"rm {folder}/ballast")
+        until(lambda: "saved" in lab.log("full", job).split("NOT SAVED")[-1], 120)
+        assert lab.on(node, f"{newest} {folder}") != before
+        assert lab.ends(job) == "COMPLETED"
+    finally:
+        subprocess.run([*enter, "umount", "--lazy", folder], check=False)
+    measured(f"full disk: said so, {before.rpartition('/')[2]} held, and saved again")
+
+
+def test_torn_checkpoints_are_skipped_and_a_second_job_is_refused(
+    lab: Lab, undisturbed: dict[int, str]
+) -> None:
+    first = lab.submit("torn")
+    lab.reaches("torn", first, 40)
+    second = lab.submit("torn")
+    # One node is left, so the second waits for the first; a command takes its place.
+    refused = lab.on(
+        "head",
+        "su ada -s /bin/sh -c 'SLURM_JOB_ID=999999 /usr/local/libexec/gcluster/job-checkpoint.py "
+        "open /scratch/checkpoints/torn 2>&1'",
+        expect=1,
+    )
+    assert f"used by job {first}, which has not ended" in refused
+    lab.on("head", f"scancel {second} {first}")
+    assert lab.ends(first) == "CANCELLED"
+    folder = lab.scratch / "checkpoints" / "torn"
+    saved = sorted(folder.glob("step-*"), key=lambda each: int(each.name[5:]))
+    (saved[-1] / "model.json").write_text("{")
+    (folder / "step-9999").mkdir()
+    (folder / "step-9999" / "model.json").write_text("{")
+    third = lab.submit("torn")
+    assert lab.ends(third) == "COMPLETED"
+    said = lab.log("torn", third)
+    assert "checkpoint step-9999 is skipped: it has no manifest" in said
+    assert f"checkpoint {saved[-1].name} is skipped: model.json has 1 bytes of" in said
+    assert f"resuming from /scratch/checkpoints/torn/{saved[-2].name}" in said
+    start = int(saved[-2].name[5:]) + 1
+    expected = {step: loss for step, loss in undisturbed.items() if step >= start}
+    assert lab.losses("torn", third) == expected
+    measured(f"two torn checkpoints skipped: resumed from {saved[-2].name}; second job refused")
+
+
+def test_a_job_that_gives_way_saves_and_comes_back(lab: Lab, undisturbed: dict[int, str]) -> None:
+    job = lab.submit("gives-way")
+    lab.reaches("gives-way", job, 30)
+    began = time.monotonic()
+    lab.on(
+        "head",
+        f"cd /tmp && su ada -s /bin/sh -c 'sbatch --qos=urgent --account=lab --nodes={NODES + 1} "
+        '--exclusive --output=/dev/null --wrap "sleep 3"\'',
+    )
+    until(lambda: "gcluster: queued again" in lab.log("gives-way", job), 120)
+    gave_way = time.monotonic() - began
+    back = lab.resumed("gives-way", job, 1) - began
+    assert lab.ends(job) == "COMPLETED"
+    assert lab.losses("gives-way", job) == undisturbed
+    again = len(LOSS.findall(lab.log("gives-way", job))) - STEPS
+    assert again == 0, "it did not save when it had to give way"
+    measured(f"gave way after {gave_way:.0f} s, back after {back:.0f} s, {again} steps done again")
+
+
+def test_random_kills_never_keep_a_training_from_its_end(
+    lab: Lab, undisturbed: dict[int, str]
+) -> None:
+    chosen = random.Random(29)  # noqa: S311  # the same kills each time
+    job = lab.submit("killed")
+    began = time.monotonic()
+    for number in range(KILLS):
+        lab.reaches("killed", job, 15 if not number else lab.last("killed", job) + 5)
+        listed = f"scontrol show hostnames $(squeue --noheader --jobs={job} --format=%N)"
+        node = chosen.choice(lab.on("head", listed).split())
+        lab.on(node, "pkill -KILL -f '^python3 /scratch/train.py'")
+        if number:
+            time.sleep(chosen.uniform(0, 3))
+        lab.resumed("killed", job, number + 1)
+    assert lab.ends(job) == "COMPLETED"
+    wall = time.monotonic() - began
+    curve = lab.losses("killed", job)
+    done = len(LOSS.findall(lab.log("killed", job)))
+    steps = int(str(CASES["killed"].get("steps", STEPS)))
+    assert sorted(curve) == list(range(1, steps + 1))
+    assert {step: loss for step, loss in curve.items() if step <= STEPS} == undisturbed
+    useful = _step_time(lab, "plain") * steps
+    measured(
+        f"{KILLS} random kills: {steps} steps in {wall:.0f} s, {done - steps} done again, "
+        f"goodput {useful / wall:.0%}"
+    )
+
+
+def _step_time(lab: Lab, case: str) -> float:
+    """Return the seconds of a step without disturbance, from its job's run time."""
+    (log,) = lab.scratch.glob(f"{case}-*.log")
+    job = log.stem.rpartition("-")[2]
+    shown = lab.on("head", f"sacct -n -X -j {job} -o ElapsedRaw")
+    return float(shown) / STEPS
