@@ -307,7 +307,14 @@ def _end(workload: Workload) -> list[str]:
             '    echo "gcluster: the program ended with 0 and saved nothing: it was done"',
             "    exit 0",
             "  fi",
+            "  # Slurm itself queues one again that gives way, when it ends. Requested here, it",
+            "  # would do so once more after the next run (24.11 keeps PreemptTime then).",
+            (
+                '  gave_way=$(scontrol show job "$SLURM_JOB_ID" | sed -n '
+                "'s/.*PreemptTime=\\([0-9]\\).*/\\1/p')"
+            ),
             '  echo "gcluster: queued again"',
+            '  [ -z "$gave_way" ] || exit 0',
             '  scontrol requeue "$SLURM_JOB_ID"',
             "  sleep 60",
             "}",

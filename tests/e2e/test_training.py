@@ -151,14 +151,18 @@ def podman(*words: str) -> str:
     ).stdout.strip()
 
 
+MEASURED: list[str] = []
+
+
 def measured(line: str) -> None:
-    """Print a measured line past the capture."""
-    sys.__stdout__.write(f"\n[training] {line}\n")
-    sys.__stdout__.flush()
+    """Keep a measured line, which is printed at the end."""
+    MEASURED.append(line)
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[Lab]:
+def lab(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, root: Path
+) -> Iterator[Lab]:
     """A cluster of a controller and four nodes, with its storage."""
     cluster = LiveCluster(tmp_path_factory.mktemp("training"))
     try:
@@ -166,6 +170,9 @@ def lab(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[Lab]:
     finally:
         words = ("down", str(cluster.spec), "--yes", "--delete-data", "scratch")
         cluster.gcluster(*words, expect=None)
+        capture = request.config.pluginmanager.getplugin("capturemanager")
+        with capture.global_and_fixture_disabled():
+            sys.stdout.write("\n" + "".join(f"  {line}\n" for line in MEASURED))
     assert not cluster.engine("volume", "ls")
 
 
@@ -290,6 +297,7 @@ def test_a_job_that_gives_way_saves_and_comes_back(lab: Lab, undisturbed: dict[i
     assert lab.losses("gives-way", job) == undisturbed
     again = len(LOSS.findall(lab.log("gives-way", job))) - STEPS
     assert again == 0, "it did not save when it had to give way"
+    assert lab.log("gives-way", job).count("gcluster: resuming from") == 1 + 1
     measured(f"gave way after {gave_way:.0f} s, back after {back:.0f} s, {again} steps done again")
 
 

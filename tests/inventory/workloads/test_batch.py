@@ -157,6 +157,7 @@ workloads:
 PROGRAMS = {
     "done": ("trap '(sleep 0.2); exit 0' USR1", "it was done"),
     "saved": ("trap 'echo x >$GCLUSTER_CHECKPOINTS/step-1; exit 0' USR1", "requeue 7"),
+    "gives way": ("trap 'exit 3' USR1", "queued again"),
     "failed": ("trap 'exit 3' USR1", "requeue 7"),
 }
 """What a program does after the notice -> the last line of the script."""
@@ -172,7 +173,10 @@ def test_a_program_that_ends_during_the_notice_was_done_unless_it_saved(
     script = batch_scripts(spec, load_catalog())["noticed"]
     doubles = f"""\
 srun() {{ exec bash -c "{program}"'; kill -USR1 '$$'; while :; do sleep 0.05; done'; }}
-scontrol() {{ echo "$*"; [ "$1" != requeue ] || kill -9 $$; }}
+scontrol() {{
+  echo "$*" {"PreemptTime=2026-11-28T10:00:00" if case == "gives way" else "PreemptTime=None"}
+  [ "$1" != requeue ] || kill -9 $$
+}}
 open() {{ mkdir -p "$2"; }}
 export SLURM_JOB_ID=7 SLURMD_NODENAME=gpu001
 """
@@ -184,4 +188,5 @@ export SLURM_JOB_ID=7 SLURMD_NODENAME=gpu001
         ["bash", "-c", doubles + script], capture_output=True, text=True, timeout=20, check=False
     )
 
-    assert found.stdout.splitlines()[-1].endswith(last), found
+    words = found.stdout.replace(" PreemptTime=None", "").splitlines()
+    assert words[-1].endswith(last), found
