@@ -16,9 +16,7 @@ from ..cluster.open_site import OpenSite, at_each
 from ..cluster.outcome import Exit, failure
 
 
-def check_names(
-    cluster: Cluster, names: Iterable[str], existing: Iterable[Leftover] = ()
-) -> None:
+def check_names(cluster: Cluster, names: Iterable[str], existing: Iterable[Leftover] = ()) -> None:
     """Refuse names of no storage that the cluster made, in its spec or among what exists.
 
     Raises:
