@@ -17,7 +17,9 @@ options:
     type: str
     required: true
   mounts:
-    description: Mounts with path, server, export, host, connections, read_only and options.
+    description: >-
+      Mounts with path, server, export, host, connections, read_only and options; with tls and
+      tls_port through a TLS tunnel of this node.
     type: list
     elements: dict
     default: []
@@ -69,6 +71,12 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ..module_utils.nfs_tls import (
+    close_tunnels,
+    open_tunnels,
+    tunnel_differences,
+    unit_of_tunnel,
+)
 from ..module_utils.node import is_active, run
 from ..module_utils.state import STATE, Failed, exit_with_state
 
@@ -84,7 +92,7 @@ OLDER = "4.1"
 """Versions of servers without 4.2: Azure Files, Amazon EFS, older filers."""
 UNSPOKEN = ("Protocol not supported", "version or transport protocol is not supported")
 """mount.nfs' message for a server without the version (nfs-utils, utils/mount/error.c)."""
-SHOWN = ("vers", "proto", "nconnect")
+SHOWN = ("vers", "proto", "nconnect", "port")
 """Options that the kernel shows as they were negotiated."""
 
 
@@ -112,6 +120,7 @@ def options_of(mount: Mount, expected: Expected, version: str = "") -> list[str]
     connections = mount.get("connections", 8)
     own = [*expected["options"], *([f"nconnect={connections}"] if connections > 1 else [])]
     own.append("ro" if mount.get("read_only") else "rw")
+    own += [f"port={mount['tls_port']}"] if mount.get("tls") else []
     own = [option for option in own if option.partition("=")[0] not in words]
     return [f"vers={version}" if version and o.startswith("vers=") else o for o in own] + options
 
@@ -130,9 +139,11 @@ def unit_of(path: str) -> str:
 def text_of(mount: Mount, expected: Expected, options: list[str]) -> str:
     """Return the unit of a mount."""
     own = is_own(mount, expected)
-    server = f"[{mount['server']}]" if ":" in mount["server"] else mount["server"]
+    tunnel = unit_of_tunnel(mount)
+    named = "127.0.0.1" if tunnel else mount["server"]
+    server = f"[{named}]" if ":" in named else named
     what = mount["export"] if own else f"{server}:{mount['export']}"
-    after = "nfs-server.service" if own else "network-online.target"
+    after = "nfs-server.service" if own else tunnel or "network-online.target"
     return (
         f"{HEAD}[Unit]\nWants={after}\nAfter={after}\nBefore=slurmd.service remote-fs.target\n"
         f"[Mount]\nWhat={what}\nWhere={mount['path']}\nType={'none' if own else 'nfs'}\n"
@@ -210,8 +221,10 @@ def mount_all(expected: Expected, *, act: bool) -> Iterator[str]:
         if act:
             path.unlink()
             run("systemctl", "daemon-reload")
+    yield from open_tunnels(expected["mounts"], act=act)
     for mount in expected["mounts"]:
         yield from mount_one(unit_of(mount["path"]), mount, expected, act=act)
+    yield from close_tunnels(expected["mounts"], act=act)
 
 
 def mounted(path: str) -> dict[str, str] | None:
@@ -304,7 +317,11 @@ def main() -> None:
     exit_with_state(
         module,
         lambda act: mount_all(expected, act=act),
-        lambda: [*export_differences(expected), *mount_differences(expected)],
+        lambda: [
+            *export_differences(expected),
+            *tunnel_differences(expected["mounts"]),
+            *mount_differences(expected),
+        ],
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import zlib
+from collections.abc import Callable, Mapping, Sequence
 from typing import get_args
 
 from ....schemas.spec import (
@@ -15,11 +16,16 @@ from ....schemas.spec import (
     Storage,
 )
 from ...hosts import AFTER_APPLY
+from ..steps import Json
 
 SERVICES: tuple[type[FileService], ...] = tuple(
     kind for kind in get_args(Storage) if issubclass(kind, FileService)
 )
 """The file services of the spec language."""
+
+_PORTS = range(20049, 21050)
+"""Ports of 127.0.0.1 that tunnels listen on: those of Microsoft's aznfs and of amazon-efs-utils
+(20049 on; 1,001 of them, by the storage's name, so that another storage moves none)."""
 
 _HIGH_CAPACITY = 10 * 2.0**40
 """Bytes from which zonal and regional Filestore is of the higher capacity range."""
@@ -98,6 +104,25 @@ def connections(storage: FileService) -> int:
         size = 0.0 if storage.capacity is None else storage.capacity.value
         return 7 if size >= _HIGH_CAPACITY else 2
     return 1
+
+
+def tunnel(storage: FileService, name: str, names: Sequence[str]) -> dict[str, Json]:
+    """Return how a mount goes through TLS: its tunnel's name and its port on the node; {} without.
+
+    Args:
+        storage: the file service.
+        name: of the storage.
+        names: of all storages of the spec that are reached by TLS, in its order.
+    """
+    if not storage.tls:
+        return {}
+    ports: dict[str, int] = {}
+    for each in sorted(names):
+        port = _PORTS.start + zlib.crc32(each.encode()) % len(_PORTS)
+        while port in ports.values():
+            port = _PORTS.start + (port + 1 - _PORTS.start) % len(_PORTS)
+        ports[each] = port
+    return {"tls": name, "tls_port": ports[name]}
 
 
 def export_of(device: str) -> tuple[str, str]:

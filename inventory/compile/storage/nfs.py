@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ....schemas.derived.links import networks_of_sites
 from ....schemas.derived.storage import mount_point
 from ....schemas.spec import FileService, NfsStorage
 from ..node import NodeFacts
 from ..roles import role_compiler
 from ..steps import Json, Phase, Stage, Step
-from .file_services import SERVICES, connections, export_of, vendor_options
+from .file_services import SERVICES, connections, export_of, tunnel, vendor_options
 
 _CONNECTIONS = 8
 """TCP connections of a mount (nconnect, at most 16): one is bound to one core and one flow of the
@@ -31,13 +33,14 @@ def nfs_steps(node: NodeFacts) -> list[Step]:
     served = [name for name in node.storage.serves if _is_nfs(node, name)]
     if not mounted and not served:
         return []
+    by_tls = not set(mounted).isdisjoint(_by_tls(node))
     variables: dict[str, Json] = {
         "nfs_domain": node.spec.name,
         "nfs_mounts": [_mount(node, name) for name in mounted],
         "nfs_exports": [_export(node, name) for name in served],
     }
     phases: tuple[tuple[Phase, dict[str, Json]], ...] = (
-        ("install", {"nfs_server": bool(served)}),
+        ("install", {"nfs_server": bool(served), **({"nfs_tls": True} if by_tls else {})}),
         ("configure", variables),
         ("join", variables),
         ("verify", variables),
@@ -95,7 +98,15 @@ def _of_service(node: NodeFacts, name: str, storage: FileService) -> dict[str, J
         "connections": connections(storage),
         "read_only": storage.read_only,
         "options": [*vendor_options(storage), *storage.options],
+        **tunnel(storage, name, tuple(_by_tls(node))),
     }
+
+
+def _by_tls(node: NodeFacts) -> Iterator[str]:
+    """Yield the storages that are reached by TLS."""
+    for name, storage in node.spec.storage.items():
+        if isinstance(storage, FileService) and storage.tls:
+            yield name
 
 
 def _export(node: NodeFacts, name: str) -> dict[str, Json]:

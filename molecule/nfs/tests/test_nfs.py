@@ -93,3 +93,61 @@ def test_a_server_that_is_away_is_named_and_the_next_converge_mounts(
     assert run.returncode != 0
     assert "/scratch is not mounted: 127.0.0.1 doesn't answer on port 2049" in run.printed
     assert converge().returncode == 0
+
+
+CERTIFICATE = """
+set -e
+cd /root
+openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=test -keyout ca.key -out ca.crt
+openssl req -newkey rsa:2048 -nodes -subj /CN=files.internal -keyout service.key -out service.csr
+printf subjectAltName=DNS:files.internal > names
+openssl x509 -req -in service.csr -CA ca.crt -CAkey ca.key -days 2 -extfile names -out service.crt
+cat service.crt service.key > /etc/stunnel/service.pem
+cp ca.crt /usr/local/share/ca-certificates/test.crt
+update-ca-certificates
+echo 127.0.0.2 files.internal other.internal >> /etc/hosts
+printf '%s\n' 'foreground = yes' 'pid =' '[nfs]' 'accept = 127.0.0.2:2049' \\
+    'connect = 127.0.0.1:2049' 'cert = /etc/stunnel/service.pem' > /etc/stunnel/service.conf
+systemd-run --unit=service stunnel /etc/stunnel/service.conf
+"""
+"""A service that takes TLS alone, with a certificate of an authority that the node trusts."""
+
+
+REQUEST = (
+    "python3 -c \"from urllib.request import urlopen as o;"
+    "print(o('http://127.0.0.1:{}/', timeout=9).read().decode())\""
+)
+"""Reads a page of the double of the service's file server through a tunnel."""
+
+
+def through_tls(name: str, server: str, port: int) -> dict[str, Any]:
+    """Return a mount through a tunnel."""
+    export = {"path": f"/{name}", "server": server, "export": "/srv/data"}
+    return {**export, "tls": name, "tls_port": port}
+
+
+def test_a_tunnel_carries_only_to_a_service_with_the_name_of_its_certificate(
+    host: Host, converge: Play
+) -> None:
+    assert converge(tls=True, phases=["install"]).returncode == 0
+    host.check_output(CERTIFICATE)
+    mounts = [
+        through_tls("data", "files.internal", 20061),
+        through_tls("fake", "other.internal", 20062),
+    ]
+    assert converge(tls=True, mounts=mounts, phases=["join"]).returncode == 0
+    assert "What=127.0.0.1:/srv/data" in host.file("/etc/systemd/system/data.mount").content_string
+
+    assert "Directory listing" in host.check_output(REQUEST.format(20061))
+    assert host.run(REQUEST.format(20062)).rc != 0
+    logged = host.check_output("journalctl --unit gcluster-nfs-tls@fake --output=cat")
+    assert "CERT: Subject checks failed" in logged
+
+    host.check_output("kill -9 $(systemctl show --value --property=MainPID gcluster-nfs-tls@data)")
+    host.check_output("sleep 3")
+    assert "Directory listing" in host.check_output(REQUEST.format(20061))
+
+    assert converge().returncode == 0
+    assert not host.service("gcluster-nfs-tls@data").is_running
+    assert not host.file("/etc/stunnel/gcluster-nfs-data.conf").exists
+    host.check_output("systemctl stop service")

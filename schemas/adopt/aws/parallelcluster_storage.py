@@ -10,7 +10,6 @@ from .place import SITE
 
 _DEPLOYMENTS = {"SCRATCH_2": "scratch-2", "PERSISTENT_2": "persistent-2"}
 _UNDONE = {
-    "EncryptionInTransit": "TLS of EFS needs its own mount helper, and is not set up",
     "IamAuthorization": "roles of EFS need its own mount helper; security groups let nodes in",
 }
 _SERVED = "the head serves it from a disk of its own; what is on yours is not moved"
@@ -73,6 +72,8 @@ def _efs(settings: Source, name: str, path: str, draft: Draft) -> None:
         if key:
             entry["kms_key"] = key
         _kept(settings)
+    if settings.text("EncryptionInTransit").lower() == "true":
+        entry["tls"] = True
     for key, why in _UNDONE.items():
         if not settings.agrees(key, value=False):
             settings.leave(why, key)

@@ -13,6 +13,7 @@ from ...spec import (
     EfsStorage,
     FileService,
     FilestoreStorage,
+    OciFileStorage,
     OpenZfsStorage,
     SizedService,
     Storage,
@@ -29,7 +30,7 @@ _EFS_MIBPS = (1, 3414)
 """MiB/s that EFS provisions (EFS API, CreateFileSystem, ProvisionedThroughputInMibps)."""
 _OF_EXISTING = frozenset(
     ("mount", "pools", "options", "copy_of", "stage_within", "site", "existing", "read_only",
-     "protocol")
+     "protocol", "tls")
 )  # fmt: skip
 """Keys that say how one is mounted; all others say how one is made."""
 
@@ -306,3 +307,41 @@ def _clash(name: str, keys: tuple[str, str], why: str, hint: str) -> Finding:
         hint=hint,
         relies_on=tuple(("storage", name, key) for key in keys),
     )
+
+
+_WITHOUT_TLS = {
+    OpenZfsStorage: "machines that AWS' Nitro encrypts between need nothing in the spec",
+    FilestoreStorage: "Filestore encrypts by Kerberos alone, which needs a directory of its own",
+    OciFileStorage: "Oracle publishes its client for Oracle Linux and CentOS alone, which "
+    "gcluster doesn't install",
+}
+"""Services that nodes can't reach by TLS, and why.
+
+docs.aws.amazon.com/fsx/latest/OpenZFSGuide/encryption-transit.html; cloud.google.com/filestore/docs
+(encryption in transit); docs.oracle.com/iaas/Content/File/Tasks/intransitencryption.htm.
+"""
+
+
+@check("GC471", summary="TLS to a file service that nodes can't reach by TLS.")
+def file_service_without_tls(context: CheckContext) -> Iterator[Finding]:
+    """Nodes reach Amazon EFS and Azure Files by TLS, through a tunnel on each node.
+
+    FSx for OpenZFS is encrypted by the network of AWS' machines, without a word in the spec.
+    Filestore has Kerberos, and OCI File Storage a client for Oracle Linux and CentOS alone. Under
+    Kubernetes its own NFS client mounts these services, which has no TLS.
+    """
+    for name, storage in _services(context):
+        why = _WITHOUT_TLS.get(type(storage), "")
+        if not why and context.kubernetes is not None:
+            why = "the NFS client of Kubernetes mounts it, which has no TLS"
+        if not storage.tls or not why:
+            continue
+        path: PathTuple = ("storage", name, "tls")
+        yield Finding(
+            summary=f'storage "{name}": nodes can\'t reach {storage.TITLE} by TLS: {why}',
+            path=path,
+            at_key=True,
+            hint="remove tls; traffic stays in the network of the cluster",
+            relies_on=(path, ("storage", name, "type"), ("scheduler", "type")),
+            fix=Remove(path),
+        )

@@ -39,7 +39,9 @@ class NfsStorage(StorageModel, frozen=True, kw_only=True, tag_field="type", tag=
 class FileService(StorageModel, frozen=True, kw_only=True):
     """A file system of a cloud's NFS service, made for the cluster or there already."""
 
-    UPDATES: ClassVar = updates(in_place="read_only", rolling="existing", destroy="site kms_key")
+    UPDATES: ClassVar = updates(
+        in_place="read_only", rolling="existing tls", destroy="site kms_key"
+    )
     MOUNT_TYPE: ClassVar[str] = "nfs"
     PROVIDER: ClassVar[str]
     """Provider of the sites that have it."""
@@ -54,6 +56,8 @@ class FileService(StorageModel, frozen=True, kw_only=True):
     """Key that encrypts it; default: the site's, else the cloud's own."""
     read_only: bool = False
     """Nodes can't write."""
+    tls: bool = False
+    """Nodes reach it by TLS alone, with a check of its certificate (EFS and Azure Files)."""
 
     @property
     def is_made(self) -> bool:

@@ -76,6 +76,7 @@ def efs_plans(spec: ClusterSpec, site: str, network: NetworkPlan) -> tuple[EfsPl
             performance_mode="maxIO" if storage.performance_mode == "max-io" else "generalPurpose",
             kms_key=storage.kms_key or here.kms_key,
             zones=zones if known else (),
+            tls=storage.tls,
         )
         for name, storage in made_services(spec, site, EfsStorage)
     )

@@ -159,6 +159,8 @@ class EfsPlan(Plan, frozen=True):
     zones: tuple[str, ...]
     """Zone IDs of the private subnets with a mount target each; (): the one subnet, whose zone is
     not known, so that it is mounted by its address."""
+    tls: bool = False
+    """Nodes reach it by TLS, and so by its name."""
 
 
 class OpenZfsPlan(Plan, frozen=True):

@@ -61,7 +61,8 @@ class Efs(Component[EfsArgs]):
             for what, subnet in args.subnets.items()
         ]
         # The name leads to the mount target of a node's own zone, and to none where that has none.
-        host = made.dns_name if plan.zones else targets[0].ip_address
+        # TLS needs it: the certificate is of the name.
+        host = made.dns_name if plan.zones or plan.tls else targets[0].ip_address
         self.device = pulumi.Output.concat(host, ":/")
 
 

@@ -78,6 +78,7 @@ def _share(name: str, item: AzureFilesStorage, site: AzureSite) -> SharePlan:
         gib=0 if item.capacity is None else int(item.capacity.value // _GIB),
         sku=f"Premium_{item.redundancy.upper()}",
         key=None if written is None else _data_key(site, written, f"storage.{name}.kms_key"),
+        tls=item.tls,
     )
 
 

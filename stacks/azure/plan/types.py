@@ -186,6 +186,8 @@ class SharePlan(Plan, frozen=True, kw_only=True):
     sku: str
     """Premium_LRS."""
     key: KeyPlan | None = None
+    tls: bool = False
+    """What comes without TLS is refused."""
 
 
 class StoragePlan(Plan, frozen=True, kw_only=True):

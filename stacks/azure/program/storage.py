@@ -112,9 +112,9 @@ class Share(Component[ShareArgs]):
         """Make the account, its rule for deleted shares, and the share."""
         plan = args.plan
         # NFS has no TLS of its own, and Azure refuses it where only TLS is let in ("NFS file shares
-        # in Azure Files", security and networking).
+        # in Azure Files", security and networking): with it nodes go through a tunnel.
         account = _account(
-            self, args, plan.account, kind="FileStorage", sku=plan.sku, tls_alone=False
+            self, args, plan.account, kind="FileStorage", sku=plan.sku, tls_alone=plan.tls
         )
         self.account_id = account.id
         storage.FileServiceProperties(

@@ -10,10 +10,11 @@ import yaml
 from gcluster.inventory.compile.node import node_facts
 from gcluster.inventory.compile.roles import node_steps
 from gcluster.inventory.compile.steps import Step
-from gcluster.inventory.compile.storage.file_services import SERVICES, export_of
+from gcluster.inventory.compile.storage.file_services import SERVICES, export_of, tunnel
 from gcluster.inventory.hosts import AFTER_APPLY, ClusterInventory
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load_text
+from gcluster.schemas.spec import AzureFilesStorage
 
 from .test_managed_lustre import CLOUDS
 
@@ -130,3 +131,21 @@ def test_read_only_is_mounted_read_only() -> None:
 )
 def test_what_is_mounted_is_taken_apart(device: str, parts: tuple[str, str]) -> None:
     assert export_of(device) == parts
+
+
+def test_tls_goes_through_a_tunnel_with_a_port_that_stays() -> None:
+    device = "acmehome.file.core.windows.net:/acmehome/home"
+    found = steps("azure-files", {"home": device}, tls=True)
+    mount = mount_of(found, "burst")
+    assert (mount["server"], mount["tls"]) == ("acmehome.file.core.windows.net", "home")
+    assert found["burst"]["nfs.install"].variables["nfs_tls"] is True
+    plain = steps("azure-files", {"home": device})["burst"]["nfs.install"].variables
+    assert "nfs_tls" not in plain
+
+    storage = AzureFilesStorage(mount="/home", site="here", tls=True)
+    names = [f"data{number}" for number in range(60)]
+    ports = {name: tunnel(storage, name, names)["tls_port"] for name in names}
+    alone = {name: tunnel(storage, name, [name])["tls_port"] for name in names}
+    assert len(set(ports.values())) == len(names)
+    assert sum(ports[name] != alone[name] for name in names) <= len(names) // 10
+    assert set(ports.values()) <= set(range(20049, 21050))

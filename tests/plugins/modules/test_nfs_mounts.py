@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 from recorded_machine import Machine
+from running import module
 
 OPTIONS = ["vers=4.2", "proto=tcp", "hard"]
 MOUNT = {"path": "/home", "server": "10.0.0.9", "export": "/vol/home"}
@@ -15,8 +18,6 @@ UNSPOKEN = "mount.nfs: Protocol not supported for 10.0.0.9:/vol/home on /home"
 @pytest.fixture
 def node(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Machine:
     """Return a node whose server has the versions in its file `versions`."""
-    from running import module  # noqa: PLC0415  # next to this file
-
     root = machine.root
     (root / "units").mkdir()
     machine.file("speaks", "4.1 4.2")
@@ -72,3 +73,54 @@ def test_another_version_is_tried_only_where_none_is_given_and_it_would_help(
     refused = node.call("nfs_mounts", params(options=options))
     assert refused["msg"] == f"/home can't be mounted: {message}"
     assert (node.root / "tried").read_text().split() == ["4.2"]
+
+
+TLS = {"tls": "home", "tls_port": 20060}
+
+
+@pytest.fixture
+def tunnels(node: Machine, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder of stunnel's configurations on a node."""
+    found = node.root / "stunnel"
+    found.mkdir()
+    shared = sys.modules[module("nfs_mounts").open_tunnels.__module__]
+    monkeypatch.setattr(shared, "CONFIGURATIONS", found)
+    monkeypatch.setattr(shared, "UNITS", node.root / "units")
+    monkeypatch.setattr(shared, "AUTHORITIES", (node.root / "other.crt", node.root / "ca.crt"))
+    node.file("ca.crt", "trusted")
+    return found
+
+
+def test_with_tls_the_node_mounts_its_own_end_of_a_tunnel(node: Machine, tunnels: Path) -> None:
+    given = params(**TLS)
+    assert node.call("nfs_mounts", given)["changes"] == [
+        "TLS to 10.0.0.9, for /home",
+        "mounted: /home",
+    ]
+    unit = (node.root / "units/home.mount").read_text()
+    assert "What=127.0.0.1:/vol/home\n" in unit
+    assert ",port=20060\n" in unit
+    assert "After=gcluster-nfs-tls@home.service\n" in unit
+    written = (tunnels / "gcluster-nfs-home.conf").read_text()
+    for line in (
+        "accept = 127.0.0.1:20060",
+        "connect = 10.0.0.9:2049",
+        f"CAfile = {node.root}/ca.crt",
+        "verifyChain = yes",
+        "checkHost = 10.0.0.9",
+    ):
+        assert f"{line}\n" in written
+    assert node.call("nfs_mounts", given)["changed"] is False
+
+    plain = node.call("nfs_mounts", params())
+    assert plain["changes"] == ["mounted again: /home", "no TLS tunnel any more: home"]
+    assert list(tunnels.iterdir()) == []
+
+
+def test_a_mount_past_its_tunnel_is_named(node: Machine, tunnels: Path) -> None:
+    given = params(**TLS)
+    node.call("nfs_mounts", given)
+    (tunnels / "gcluster-nfs-home.conf").write_text("verifyChain = no\n")
+    wrong = node.call("nfs_mounts", given | {"state": "verified"})["differences"]
+    assert f"{tunnels}/gcluster-nfs-home.conf is not as written" in wrong
+    assert "/home was requested with port=20060 and is not so" in wrong

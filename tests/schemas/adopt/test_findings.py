@@ -136,7 +136,7 @@ def test_an_efs_that_is_made_is_made_as_in_the_source() -> None:
     assert (home["performance_mode"], home["kms_key"]) == ("max-io", "alias/data")
     kinds = {each.where.partition(":")[0].rpartition(".")[2]: each.kind
              for each in found.not_carried}  # fmt: skip
-    assert kinds["EncryptionInTransit"] == "lost"
+    assert home["tls"] is True
     assert kinds["DeletionPolicy"] == "replaced"
 
 
