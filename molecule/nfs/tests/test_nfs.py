@@ -114,8 +114,9 @@ systemd-run --unit=service stunnel /etc/stunnel/service.conf
 
 
 REQUEST = (
-    "python3 -c \"from urllib.request import urlopen as o;"
-    "print(o('http://127.0.0.1:{}/', timeout=9).read().decode())\""
+    'python3 -c "from urllib.request import urlopen as o;'
+    "print(o('http://127.0.0.1:{}/', timeout=9).read().decode())"
+    '"'
 )
 """Reads a page of the double of the service's file server through a tunnel."""
 
