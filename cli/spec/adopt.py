@@ -156,7 +156,7 @@ def ansible(  # noqa: PLR0917  # typer reads the options from the parameters
         list[str] | None,
         typer.Option("--compute", metavar="GROUP", help="A group of compute nodes."),
     ] = None,
-    name: Annotated[str, typer.Option("--name", help="Name of the cluster.")] = "adopted",
+    name: Name = "",
     output: Output = Path("cluster.yaml"),
     fmt: OutputFormat = Format.TEXT,
 ) -> Exit:

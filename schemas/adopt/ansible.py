@@ -39,6 +39,15 @@ _SERVICES = re.compile(
     r"jump|proxy|mirror|repo|cache|registry|backup|license|slurmdbd|provision|deploy|opensm"
 )
 """Groups whose hosts serve something else."""
+_DIRECTORY = "write users: {source: sssd, ldap: URL}"
+_SAID = {
+    "nfs": "write storage: NAME: {type: nfs, server: ADDRESS, mount: PATH}; the path is not said",
+    "ldap": _DIRECTORY,
+    "ipa": _DIRECTORY,
+}
+"""What a spec says of servers that are no nodes, by a part of the group's name."""
+_CLUSTER_NAMES = ("openhpc_cluster_name", "slurm_cluster_name")
+"""Variables with the cluster's name: stackhpc.openhpc's and DeepOps'."""
 _KUBERNETES = ("kube", "k8s", "etcd")
 """How groups of kubespray begin, which DeepOps has in addition to those of Slurm."""
 
@@ -59,7 +68,10 @@ def adopt_ansible(
         NothingToAdopt: no hosts, or no group of controllers or compute nodes.
     """
     read = read_inventory(inventory)
-    draft = Draft(name, origin=origin, date=date)
+    said = _said_names(read)
+    draft = Draft(name or (said or ["adopted"])[0], origin=origin, date=date)
+    if len(said) > 1:
+        draft.leave("the cluster's name", f"hosts have several: {', '.join(said)}", "guess")
     placed = _placed(read, roles)
     if is_kubernetes(read) and not any(role == "compute" for _, role in placed.values()):
         return adopt_kubernetes(read, draft)
@@ -81,13 +93,32 @@ def adopt_ansible(
         raise NothingToAdopt("no group of it is of compute nodes: --compute GROUP")
     _leave_hosts(read, placed, draft)
     draft.carry(sum(map(len, members.values())))
-    leave_variables(read, draft)
+    leave_variables(read, draft, dict.fromkeys(_CLUSTER_NAMES, ("", "")))
+    _monitored(read, placed, draft)
     why = "pools are flat: a host is in one of them"
     draft.leave("groups' children and order", why, "replaced")
     draft.leave("partitions", "one, with all compute pools: an inventory doesn't say them", "guess")
     draft.leave("/home and other storage", "not in an inventory: write storage before `up`")
     draft.leave("users", "an inventory doesn't say them")
     return draft.finished()
+
+
+def _said_names(read: Inventory) -> list[str]:
+    """Return the names that an inventory's variables give the cluster; one where they agree."""
+    said = [str(of.get(key, "")) for of in read.variables.values() for key in _CLUSTER_NAMES]
+    return list(dict.fromkeys(name for name in said if name and "{{" not in name))
+
+
+def _monitored(read: Inventory, placed: Mapping[str, tuple[str, Role]], draft: Draft) -> None:
+    """Let Prometheus run where the inventory has it, on a host of the cluster."""
+    for host in read.groups.get("prometheus", ()):
+        if host not in placed:
+            continue
+        group, role = placed[host]
+        draft.more["monitoring"] = {"prometheus": True}
+        if role != "controller":
+            draft.more["monitoring"]["pool"] = draft.fit(group, "pool", {})
+        return
 
 
 def _role(group: str, roles: Mapping[str, str]) -> Role | Literal["service", ""]:
@@ -153,12 +184,17 @@ def _leave_hosts(read: Inventory, placed: Mapping[str, tuple[str, Role]], draft:
         seen.update(new)
         if new:
             shown = ", ".join(sorted(new)[:4]) + (" ..." if len(new) > 4 else "")  # noqa: PLR2004  # a line
-            why = (
-                f"{shown}: no group marks them as nodes, so they are left out; "
-                f"--compute {group}, --login or --controller"
+            of_host = [name for name in read.groups if new[0] in read.groups[name]]
+            service = next(
+                (said for word, said in _SAID.items() if any(word in name for name in of_host)), ""
+            )
+            why = f"{shown}: no group marks them as nodes, so they are left out; " + (
+                service or f"--compute {group}, --login or --controller"
             )
             draft.leave(f"group {group}", why, settings=len(new))
     for group, hosts in read.groups.items():
+        if group == "prometheus" and not set(hosts).isdisjoint(placed):
+            continue
         also = sorted({host for host in hosts if host in placed and placed[host][0] != group})
         if also:
             shown = ", ".join(also[:3]) + (" ..." if len(also) > 3 else "")  # noqa: PLR2004  # a line

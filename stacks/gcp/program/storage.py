@@ -200,7 +200,8 @@ class Bucket(Component[BucketArgs]):
                 location=args.region.upper(),
                 uniform_bucket_level_access=True,
                 public_access_prevention="enforced",
-                # Hierarchical namespace, "Limitations": no Object Versioning; soft delete stays.
+                # No Object Versioning with it (GoogleCloudPlatform/cluster-toolkit,
+                # modules/file-system/cloud-storage-bucket, preconditions); soft delete stays.
                 versioning=(
                     None if plan.hierarchical else gcp.storage.BucketVersioningArgs(enabled=True)
                 ),

@@ -92,7 +92,7 @@ def adopted(found: Case, data: Any = None) -> Adopted:
             data, found.provisioning, name="", lifecycle=found.lifecycle, **on_aws
         ),
         "cluster-toolkit": lambda: adopt_toolkit(data, given=given, name="", **about),
-        "ansible": lambda: adopt_ansible(data, name=found.name, roles={}, **about),
+        "ansible": lambda: adopt_ansible(data, name="", roles={}, **about),
         "kubespray": lambda: adopt_kubespray(data, name=found.name, **about),
         "skypilot": lambda: adopt_skypilot(data, name="", given=given, **about),
         "dstack": lambda: adopt_dstack(data, name="", given=given, **about),

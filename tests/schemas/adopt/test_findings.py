@@ -240,8 +240,19 @@ def test_a_server_of_nfs_or_ldap_is_no_compute_node() -> None:
     )
     hosts = [host for pool in found.spec["pools"].values() for host in pool["hosts"]]
     assert hosts == ["c1", "n1", "n2"]
-    assert "nfs1" in of_kind(found, "lost")
-    assert "dir1" in of_kind(found, "lost")
+    lost = of_kind(found, "lost")
+    assert "nfs1: no group marks them as nodes, so they are left out; write storage: NAME:" in lost
+    assert "dir1: no group marks them as nodes, so they are left out; write users:" in lost
+
+
+def test_prometheus_and_the_cluster_s_name_are_those_of_the_inventory() -> None:
+    data = {"control": ["c1"], "login": ["l1"], "compute": ["n1"], "prometheus": ["l1"]}
+    hostvars = {"n1": {"openhpc_cluster_name": "alpha"}}
+    whole = {key: {"hosts": hosts} for key, hosts in data.items()}
+    found = adopt_ansible({"_meta": {"hostvars": hostvars}, **whole}, name="", roles={}, **ABOUT)
+    assert found.spec["name"] == "alpha"
+    assert found.spec["monitoring"] == {"prometheus": True, "pool": "login"}
+    assert "prometheus" not in of_kind(found, "lost")
 
 
 def test_a_host_of_a_group_without_a_role_is_left_out() -> None:
