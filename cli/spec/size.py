@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import typer
 
 from ...inventory.size.constants import constants
-from ...inventory.size.explanation import explanation
+from ...inventory.size.explanation import explanation, serving_explanation
 from ...inventory.size.hugging_face import ConfigError, read_config
 from ...inventory.size.model import Model, presets
 from ...inventory.size.power import Hall, Power, power
@@ -44,6 +44,9 @@ MachineWords: TypeAlias = Annotated[
     typer.Option(
         "--machine", metavar="TYPES", help="Machine types, with commas between: dgx-h100."
     ),
+]
+Explain: TypeAlias = Annotated[
+    bool, typer.Option("--explain", help="Each figure with its formula and source.")
 ]
 Margin: TypeAlias = Annotated[
     str, typer.Option("--margin", metavar="SHARE", help="GPU memory to leave free.")
@@ -126,10 +129,7 @@ def train(  # noqa: PLR0917  # typer reads the options from the parameters
         typer.Option("--co2", min=0, max=5, help="kg CO2e of a kWh; default: the region's."),
     ] = None,
     catalog: Catalogs = None,
-    explain: Annotated[
-        bool,
-        typer.Option("--explain", help="Each figure with its formula and source."),
-    ] = False,
+    explain: Explain = False,
     spec: SpecFile = None,
     name: Annotated[
         str, typer.Option("--name", help="With --spec: name of the cluster.")
@@ -214,6 +214,7 @@ def serve(  # noqa: PLR0917  # typer reads the options from the parameters
     margin: Margin = f"{MARGIN:.0%}",
     region: Region = "",
     catalog: Catalogs = None,
+    explain: Explain = False,
     spec: SpecFile = None,
     name: Annotated[
         str, typer.Option("--name", help="With --spec: name of the cluster.")
@@ -243,7 +244,14 @@ def serve(  # noqa: PLR0917  # typer reads the options from the parameters
     written = None
     if spec is not None and plans[0].replica is not None:
         written = _write(spec, name, plans[0], known)
-    answer = ServingAnswer(load=load, plans=plans, constants=figures, written=written)
+    whys = {
+        each.machine: serving_explanation(load, known.machines[each.machine], each, figures)
+        for each in plans
+        if explain
+    }
+    answer = ServingAnswer(
+        load=load, plans=plans, constants=figures, explanation=whys, written=written
+    )
     if fmt is Format.JSON:
         emit(document(answer))
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import msgspec
@@ -11,6 +12,14 @@ from ...schemas.catalog.figures import cited
 from .accelerator import accelerator, peaks
 from .constants import Constants
 from .memory import memory, stage_parameters
+from .serving import (
+    HEADROOM,
+    Load,
+    Replica,
+    ServingConstants,
+    ServingPlan,
+    cache_bytes_per_token,
+)
 from .step_time import StepTime
 from .training import Candidate, Plan, Workload, accuracy, steps
 
@@ -266,4 +275,129 @@ def _of_run(work: Workload, plan: Plan, best: Candidate, constants: Constants) -
             f"{plan.nodes:,} x ${price.usd_per_hour:g} an hour, on demand"
             + (f", {price.region}" if price.region else ""),
             f"{price.source}, {price.date}",
+        )
+
+
+_POPE = "Pope et al. 2022, Efficiently Scaling Transformer Inference (arXiv 2211.05102)"
+
+
+def serving_explanation(
+    load: Load, machine: Machine, plan: ServingPlan, constants: ServingConstants
+) -> list[Explained]:
+    """Return every figure of a service's plan, in the order in which they follow."""
+    one, gpu = plan.replica, accelerator(machine)
+    if one is None or isinstance(gpu, str):
+        return []
+    rows = (*_of_copy(load, one), *_of_passes(load, machine, one, constants), *_of_load(load, plan))
+    return [
+        Explained(what=what, value=value, formula=formula, source=source)
+        for what, value, formula, source in rows
+    ]
+
+
+def _of_copy(load: Load, one: Replica) -> Iterator[_Row]:
+    model = load.model
+    size = {"bf16": 2, "fp8": 1}[load.precision]
+    yield (
+        "parameters",
+        f"{model.parameters:,}",
+        "sum of all matrices, norms and biases",
+        f"{model.source}, {model.date}",
+    )
+    yield (
+        "weights of a GPU",
+        f"{one.weight_bytes / _GIGA:,.2f} GB",
+        f"{size} B x parameters / TP{one.tp}",
+        "parameters above",
+    )
+    heads = (
+        f"layers x (latent {model.latent.kv_rank} + {model.latent.rope_dim}) x {size} B"
+        if model.latent
+        else f"2 x {model.layers} layers x {model.keys} (KV heads x width) x {size} B"
+    )
+    yield (
+        "KV cache of a token",
+        f"{cache_bytes_per_token(model, load.precision):,.0f} B",
+        heads,
+        _POPE,
+    )
+    yield (
+        "cache of a GPU",
+        f"{one.cache_bytes / _GIGA:,.2f} GB",
+        (
+            f"cache of a token x {load.input_tokens + load.output_tokens} tokens x {one.batch} "
+            f"requests / TP{one.tp}"
+        ),
+        f"at full length; memory left free {load.margin:.0%}, an assumption: --margin",
+    )
+
+
+def _of_passes(
+    load: Load, machine: Machine, one: Replica, constants: ServingConstants
+) -> Iterator[_Row]:
+    fitted = f"{constants.source}, {constants.date}"
+    prefill = one.prefill_s
+    step = one.per_token_s - one.batch * prefill / load.output_tokens
+    yield from _of_machine(machine)
+    yield (
+        "prefill of a prompt P",
+        f"{prefill * 1000:.4g} ms",
+        (
+            f"max(FLOP / ({constants.compute[load.precision]:.3g} of the peak), weights / "
+            f"({constants.bandwidth:.0%} of the memory's bandwidth)) + layers x "
+            f"{constants.layer_s * 1e6:.3g} us + AllReduces of TP"
+        ),
+        fitted,
+    )
+    yield (
+        "decode step t",
+        f"{step * 1000:.4g} ms",
+        "max(weights / bandwidth, 2 N batch / peak) + cache read / bandwidth + layers + AllReduces",
+        fitted,
+    )
+    yield (
+        "time of a further token",
+        f"{one.per_token_s * 1000:.4g} ms",
+        f"t + batch P / {load.output_tokens} output tokens",
+        "continuous batching (Yu et al. 2022, Orca): prefills of others come between",
+    )
+    yield (
+        "requests of a replica",
+        f"{one.requests_per_s:.4g}/s",
+        f"batch {one.batch} / ({load.output_tokens} t + batch P)",
+        "the same",
+    )
+    yield (
+        "first token, p99",
+        f"{one.first_token_s * 1000:,.4g} ms",
+        f"P + t + P / (1 - u) x ln(100 u), u = {HEADROOM:.0%} x requests x P",
+        "99 of 100 of an M/M/1 queue of prefills",
+    )
+
+
+def _of_load(load: Load, plan: ServingPlan) -> Iterator[_Row]:
+    one = plan.replica
+    if one is None:
+        return
+    yield (
+        "replicas needed",
+        f"{math.ceil(load.requests_per_s / (one.requests_per_s * HEADROOM)):,}",
+        f"{load.requests_per_s:.4g} requests/s / ({HEADROOM:.0%} x requests of a replica)",
+        "headroom for requests that come by chance: an assumption",
+    )
+    yield (
+        "nodes",
+        f"{plan.nodes:,}",
+        f"replicas needed x TP{one.tp} GPUs in whole nodes: room for {plan.replicas:,}",
+        "catalog",
+    )
+    if plan.price is not None and plan.usd_per_million_tokens is not None:
+        yield (
+            "$ of a million tokens",
+            f"{plan.usd_per_million_tokens:,.4g}",
+            (
+                f"{plan.nodes:,} x ${plan.price.usd_per_hour:g} / ({load.requests_per_s:.4g} x "
+                f"{load.output_tokens} x 3600) x 1e6"
+            ),
+            f"{plan.price.source}, {plan.price.date}",
         )

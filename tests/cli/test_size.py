@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -158,6 +160,33 @@ def test_a_service_for_a_thousand_users_is_sized_and_priced(run: Run) -> None:
     text = " ".join(run(*SERVE, *words).stdout.split())
     assert "33.3 requests/s of 1,000 + 300" in text
     assert "what keeps the batch from growing" in text
+
+
+def test_the_figures_of_a_service_follow_from_each_other(run: Run) -> None:
+    words = ("--requests", "30", "--machine", "p5.48xlarge", "--explain")
+    found = _json(run, *SERVE, *words)
+    [plan], figures = found["plans"], found["explanation"]["p5.48xlarge"]
+    shown = {row["what"]: row["value"] for row in figures}
+    batch, prompt, step, further, rate, cache, needed = (
+        float(re.sub("[^0-9.]", "", str(text)))
+        for text in (
+            plan["replica"]["batch"],
+            shown["prefill of a prompt P"],
+            shown["decode step t"],
+            shown["time of a further token"],
+            shown["requests of a replica"],
+            shown["KV cache of a token"],
+            shown["replicas needed"],
+        )
+    )
+
+    assert further == pytest.approx(step + batch * prompt / 300, rel=0.01)
+    assert rate == pytest.approx(batch / (300 * step + batch * prompt) * 1000, rel=0.01)
+    # Llama 3 70B: 80 layers, 8 KV heads of 128, keys and values of 2 bytes (its config.json)
+    assert cache == 2 * 80 * 8 * 128 * 2
+    assert needed == math.ceil(30 / (0.8 * rate))
+    assert all(row["formula"] and row["source"] for row in figures)
+    assert "figure by figure" in run(*SERVE, *words).stdout
 
 
 def test_the_spec_of_a_service_is_valid_and_costs_what_the_plan_has(

@@ -86,7 +86,7 @@ def answer_text(answer: Answer, console: Console) -> str:
     for machine, rows in answer.explained.items():
         if rows:
             lines += ["", console.paint("strong", f"{printable(machine)}, figure by figure:")]
-            lines += _explained(rows, console)
+            lines += explained(rows, console)
     if answer.written is not None:
         lines += ["", *_written(answer.written, console)]
     text = console.plain("\n".join(lines))
@@ -309,7 +309,8 @@ def _notes(answer: Answer, console: Console) -> Iterator[str]:
         yield from (console.paint("faint", line) for line in _folded(note, console))
 
 
-def _explained(rows: list[Explained], console: Console) -> list[str]:
+def explained(rows: list[Explained], console: Console) -> list[str]:
+    """Return the table of figures with their formulas and sources."""
     columns = (
         Column("FIGURE", right=False),
         Column("VALUE", right=False),

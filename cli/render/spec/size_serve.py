@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from ....inventory.size.explanation import Explained
 from ....inventory.size.serving import (
     HEADROOM,
     Load,
@@ -16,7 +17,7 @@ from ....inventory.size.serving import (
 )
 from ...console import Console, printable, wrap
 from ..table import Column, tabulate
-from .size import UNKNOWN, count
+from .size import UNKNOWN, count, explained
 
 _GIGA = 1e9
 _WIDTH = 100
@@ -44,6 +45,8 @@ class ServingAnswer(msgspec.Struct, frozen=True, kw_only=True):
     load: Load
     plans: list[ServingPlan]
     constants: ServingConstants
+    explanation: dict[str, list[Explained]] = {}
+    """Machine -> its figures, where they are requested."""
     written: dict[str, Any] | None = None
     """The spec that was written, and its cost."""
 
@@ -60,6 +63,10 @@ def serving_text(answer: ServingAnswer, console: Console) -> str:
     ]
     for note in _notes(answer):
         lines += _folded(note, console)
+    for machine, rows in answer.explanation.items():
+        if rows:
+            lines += ["", console.paint("strong", f"{printable(machine)}, figure by figure:")]
+            lines += explained(rows, console)
     text = console.plain("\n".join(lines))
     return text if console.unicode else text.replace(UNKNOWN, "-")
 
