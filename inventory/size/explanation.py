@@ -279,6 +279,7 @@ def _of_run(work: Workload, plan: Plan, best: Candidate, constants: Constants) -
 
 
 _POPE = "Pope et al. 2022, Efficiently Scaling Transformer Inference (arXiv 2211.05102)"
+_DEEPSEEK = "DeepSeek-V3 technical report (arXiv 2412.19437), multi-head latent attention"
 
 
 def serving_explanation(
@@ -319,7 +320,7 @@ def _of_copy(load: Load, one: Replica) -> Iterator[_Row]:
         "KV cache of a token",
         f"{cache_bytes_per_token(model, load.precision):,.0f} B",
         heads,
-        _POPE,
+        _DEEPSEEK if model.latent else _POPE,
     )
     yield (
         "cache of a GPU",
