@@ -171,7 +171,8 @@ def test_a_node_serves_by_a_certificate_that_a_control_plane_signed(node: Node) 
 def test_settings_of_a_control_plane_come_to_one_that_is_there(node: Node) -> None:
     node.write("etc/kubernetes/admin.conf")
     node.write("etc/kubernetes/gcluster/kubeadm.yaml", "etcd: quota\n")
-    node.instead = {"STEADY_S = 15": "STEADY_S = 1"}
+    node.instead = {"STEADY_S = 15": "STEADY_S = 1", "RENEWALS = 3": "RENEWALS = 1"}
+    node.double("kubectl", "case $* in *lease*) echo head $(date +%N) ;; *) echo ok ;; esac")
     ended, told, output = node.run("kubernetes-upgrade.py", "--settings")
     assert (ended, told) == (0, "brought the control plane to its settings\n"), output
     phases = [call.split("--config")[0].strip() for call in node.calls() if "kubeadm" in call[:7]]
@@ -182,3 +183,14 @@ def test_settings_of_a_control_plane_come_to_one_that_is_there(node: Node) -> No
     ]
     assert node.run("kubernetes-upgrade.py", "--settings")[1] == ""
     assert len(node.calls()) == len(phases) + sum("kubectl" in call[:7] for call in node.calls())
+
+
+def test_settings_that_leave_no_controller_manager_at_work_are_an_error(node: Node) -> None:
+    """It gives up while no API server answers, and its lease stays as it was."""
+    node.write("etc/kubernetes/admin.conf")
+    node.write("etc/kubernetes/gcluster/kubeadm.yaml", "etcd: quota\n")
+    node.instead = {"STEADY_S = 15": "STEADY_S = 1", "LIMIT_S = 180": "LIMIT_S = 3"}
+    node.double("kubectl", "case $* in *lease*) echo head 22:39:36 ;; *) echo ok ;; esac")
+    ended, _, output = node.run("kubernetes-upgrade.py", "--settings")
+    assert ended == 1
+    assert "waited 3 s until a kube-controller-manager leads" in output

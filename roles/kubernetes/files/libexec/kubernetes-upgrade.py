@@ -43,6 +43,9 @@ LATER = "--skip-phases=addon"
 KEPT = "28"
 LIMIT_S = 180
 STEADY_S = 15
+LEADERS = ("kube-controller-manager", "kube-scheduler")
+RENEWALS = 3
+"""Of a lease, after which its holder has had time to take up its work."""
 
 
 def main() -> None:
@@ -160,6 +163,8 @@ def settings() -> None:
     kubeadm("kubeadm", "init", "phase", "etcd", "local", config)
     kubeadm("kubeadm", "init", "phase", "control-plane", "all", config)
     steady_api()
+    for leader in LEADERS:
+        leads(leader)
     SETTLED.write_text(digest)
     print("brought the control plane to its settings")
 
@@ -213,6 +218,27 @@ def steady_api() -> None:
         done = subprocess.run(own, capture_output=True, text=True, check=False)
         steady = steady + 1 if done.stdout.strip() == "ok" else 0
         time.sleep(1)
+
+
+def leads(program: str) -> None:
+    """Wait until one of this program is at work: it renews its lease every few seconds.
+
+    While no API server answers it gives up, and starts again later than that one.
+    """
+    lease = ["get", "lease", program, "--namespace=kube-system"]
+    command = [*KUBECTL, *lease, "--output=jsonpath={.spec.holderIdentity} {.spec.renewTime}"]
+    seen: set[str] = set()
+
+    def renewed(done: Done) -> bool:
+        if done.returncode == 0 and done.stdout.strip():
+            seen.add(done.stdout.strip())
+        return len(seen) > RENEWALS
+
+    wait(
+        f"a {program} leads",
+        lambda: subprocess.run(command, capture_output=True, text=True, check=False),
+        renewed,
+    )
 
 
 def wait(what: str, ask: Callable[[], Done], holds: Callable[[Done], bool]) -> Done:
