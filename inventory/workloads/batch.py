@@ -291,22 +291,11 @@ def _end(workload: Workload) -> list[str]:
             "requeue() {",
             "  trap '' USR1",
             '  echo "gcluster: saving before the end of the allocation"',
-            '  noticed="$GCLUSTER_CHECKPOINTS/.notice"',
-            '  touch "$noticed" || noticed=',
             '  kill -USR1 "$step"',
             f"  for _ in $(seq {patience}); do",
             '    kill -0 "$step" 2>/dev/null || break',
             "    sleep 1",
             "  done",
-            "  # It ended with 0 by itself: it saved, or it was done.",
-            '  if ! kill -0 "$step" 2>/dev/null && wait "$step" && [ -n "$noticed" ] &&',
-            (
-                '    [ -z "$(find "$GCLUSTER_CHECKPOINTS" -type f -newer "$noticed" -print '
-                '-quit)" ]; then'
-            ),
-            '    echo "gcluster: the program ended with 0 and saved nothing: it was done"',
-            "    exit 0",
-            "  fi",
             "  # Slurm itself queues one again that gives way, when it ends. Requested here, it",
             "  # would do so once more after the next run (24.11 keeps PreemptTime then).",
             (
