@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from ipaddress import ip_address
 
-from ...derived.links import gateway_pool, is_tunnel, networks_of
+from ...derived.links import first_links, gateway_pool, is_tunnel, networks_of
 from ...diagnostics import PathTuple, Severity
-from ...spec import CloudSite, Link, Site
+from ...spec import AzureSite, CloudSite, Link, Site
 from ...structure.fix.edits import Remove
 from ..context import CheckContext
 from ..registry import Finding, check
@@ -385,3 +385,45 @@ def tunnel_to_made_here(context: CheckContext) -> Iterator[Finding]:
                 "yourself, write via: routed",
                 relies_on=(("links", index), *(("sites", name, "provider") for name in ends)),
             )
+
+
+@check("GC728", summary="A firewall that is made doesn't know the network that a link leads to.")
+def link_network_unknown(context: CheckContext) -> Iterator[Finding]:
+    """A cloud's firewall lets in other sites by their networks: the spec must say which these are.
+
+    Hosts that exist say it by `network: {cidr: 10.21.0.0/16}`. Of a cloud's network that exists
+    gcluster knows no addresses: there the nodes take security groups that you made. Nodes of this
+    machine come from its own address.
+    """
+    for name, site in context.sites.items():
+        if not isinstance(site, CloudSite) or not _makes_firewall(site):
+            continue
+        for there, index in sorted(first_links(context.links, name).items()):
+            other = context.sites.get(there)
+            tunnel = is_tunnel(context.links[index], context.sites)
+            if other is None or other.is_made_here or tunnel or networks_of(other):
+                continue
+            exists = isinstance(other, CloudSite)
+            groups = "security_groups of yours that let it in"
+            yield Finding(
+                summary=f'the firewall of site "{name}" lets in nothing of site "{there}", '
+                "whose network isn't known",
+                path=("sites", there),
+                at_key=True,
+                hint=f"name in the network of site {name} {groups}"
+                if exists
+                else "add network: {cidr: 10.21.0.0/16} with the network that its hosts are in",
+                relies_on=(("links", index), ("sites", name), ("sites", there)),
+            )
+
+
+def _makes_firewall(site: CloudSite) -> bool:
+    """Say whether the nodes' firewall is gcluster's, and has to know the other network.
+
+    Groups of yours replace it. Azure's own rules let in what a peering or a gateway connects (the
+    service tag VirtualNetwork).
+    """
+    if isinstance(site, AzureSite):
+        return False
+    groups = getattr(site.network, "security_groups", None)
+    return site.existing_network is None if groups is None else not groups

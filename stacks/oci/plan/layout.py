@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import ipaddress
 
+import msgspec
+
 from ....schemas.catalog import Catalog
+from ....schemas.derived.links import site_ends
 from ....schemas.derived.subnets import divide
 from ....schemas.spec import ClusterSpec
 from ....schemas.spec.sites import OciSite
@@ -33,7 +36,9 @@ def site_plan(spec: ClusterSpec, site: str, catalog: Catalog) -> SitePlan:
     here = site_of(spec, site, OciSite)
     pools = tuple(pool_plan(spec, n, catalog) for n, p in spec.pools.items() if p.site == site)
     bursts = any(p.elastic for p in pools) and any(p.role == "controller" for p in pools)
-    network = _network(here, catalog)
+    network = msgspec.structs.replace(
+        _network(here, catalog), allowed_networks=site_ends(spec, site).allowed_networks
+    )
     return SitePlan(
         names=site_names(spec, site),
         labels=site_labels(spec, site),

@@ -36,6 +36,8 @@ class NetworkPlan(Plan, frozen=True):
     public_subnet: str | None = None
     security_groups: tuple[str, ...] = ()
     admin_cidrs: tuple[str, ...] = ()
+    allowed_networks: tuple[str, ...] = ()
+    """Networks of other sites, which links lead to."""
 
 
 class OptionPlan(Plan, frozen=True):

@@ -48,6 +48,8 @@ class Firewall(Component[FirewallArgs]):
             nodes = self._group(args, "nodes")
             nodes.allow("in", "self", group=nodes.id)
             nodes.allow("out", "everywhere", cidr=EVERYWHERE)
+            for cidr in args.plan.allowed_networks:
+                nodes.allow("in", f"site-{short_hash(cidr)}", cidr=cidr)
             self.node_groups = [pulumi.Output.from_input(nodes.id)]
         self.login_groups = []
         if args.plan.admin_cidrs:

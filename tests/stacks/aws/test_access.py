@@ -6,7 +6,10 @@ import json
 import re
 from collections.abc import Callable
 
+import pytest
 from tests.stacks.recorded_graph import Graph
+
+from gcluster.stacks.pulumi.recording.graph import RecordedGraph
 
 from .conftest import BASE
 
@@ -134,3 +137,36 @@ def test_an_endpoint_reaches_ssh_of_the_way_in_and_nothing_else(graph: Ask) -> N
         (22, "tcp"), (22, "tcp"),
     ]  # fmt: skip
     assert all("cidrIpv4" not in rule.inputs for rule in rules)
+
+
+APART = """
+apiVersion: gcluster/v1
+name: demo
+sites:
+  east: {provider: aws, region: us-east-1, zone_id: use1-az4, network: {vpc: vpc-0abc, subnets: {compute: subnet-0aaa}, security_groups: [sg-0aaa]}, roles: {node: train-nodes}}
+  data: {provider: aws, region: us-east-1, zone_id: use1-az4, network: {vpc: vpc-0abc, subnets: {compute: subnet-0bbb}, security_groups: [sg-0bbb]}, roles: {node: data-nodes}}
+links: [{between: [east, data], via: routed}]
+pools:
+  head: {site: east, role: controller, machine: m7i.4xlarge}
+  prep: {site: data, machine: c7i.8xlarge, count: 2}
+scheduler: {type: slurm}
+"""  # noqa: E501
+
+
+@pytest.mark.parametrize(
+    ("site", "own"),
+    [
+        ("east", {"train-nodes", "subnet-0aaa", "sg-0aaa"}),
+        ("data", {"data-nodes", "subnet-0bbb", "sg-0bbb"}),
+    ],
+)
+def test_pools_of_two_sites_in_one_vpc_have_identity_subnet_and_groups_of_their_own(
+    recorded: Callable[..., RecordedGraph], site: str, own: set[str]
+) -> None:
+    found = Graph(recorded(APART, site=site))
+    [template] = found.of_type("LaunchTemplate")
+    words = set(re.findall(r'"([\w-]+)"', json.dumps(template.inputs)))
+    assert words & {f"{kind}-0{x * 3}" for kind in ("subnet", "sg") for x in "ab"} <= own
+    assert own <= words
+    assert found.of_type("SecurityGroup") == ()
+    assert found.of_type("Subnet") == ()

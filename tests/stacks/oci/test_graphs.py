@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 
+import msgspec
 import pytest
 from oci_cases import (
     CASES,
@@ -20,6 +21,8 @@ from oci_cases import (
 from tests.stacks.recorded_graph import Graph, orphans, unregistered, untagged
 
 from gcluster.schemas.catalog import load_catalog
+from gcluster.schemas.spec import ClusterSpec, Link
+from gcluster.schemas.spec.sites.bare_metal import BareMetalNetwork, BareMetalSite, Ssh
 
 from ...golden_files import GoldenFiles
 from ..graph_comparison import agrees
@@ -73,6 +76,23 @@ def test_every_resource_is_tagged_and_sits_in_a_component(machine: str) -> None:
     assert all("gcluster-spec" in Graph(graph).tags(r) for r in graph.resources if r.takes_tags)
     assert orphans(graph) == ()
     assert unregistered(graph) == ()
+
+
+def test_the_network_of_a_linked_site_is_let_in() -> None:
+    alone = spec_of(FULL)
+    hall = BareMetalSite(ssh=Ssh(user="ops"), network=BareMetalNetwork(cidr="10.77.0.0/16"))
+    linked = msgspec.structs.replace(
+        alone,
+        sites={**alone.sites, "hall": hall},
+        links=[Link(between=["hall", SITE], via="vpn")],
+    )
+
+    def let_in(spec: ClusterSpec) -> list[object]:
+        rules = Graph(recorded(spec)).of_type("NetworkSecurityGroupSecurityRule")
+        return [r.inputs["source"] for r in rules if r.inputs.get("source") == "10.77.0.0/16"]
+
+    assert let_in(alone) == []
+    assert let_in(linked) == ["10.77.0.0/16"]
 
 
 @every_machine
