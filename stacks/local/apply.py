@@ -153,12 +153,12 @@ def existing(context: SiteContext) -> tuple[Leftover, ...]:
             kind="volume",
             name=volume.name,
             provider_id=volume.name,
-            kept_data=storage not in context.delete_data,
-            storage=(storage,),
-            usd_per_month=0.0,
+            kept_data=bool(storage) and storage not in context.delete_data,
+            storage=(storage,) if storage else (),
+            usd_per_month=0.0 if storage else None,
         )
         for volume in engine.volumes(owner)
-        for storage in [volume.labels.get(labels.STORAGE, "")]
+        for storage in [volume.labels.get(labels.STORAGE)]
     ]
     found += [
         Leftover(kind="network", name=n.name, provider_id=n.id) for n in engine.networks(owner)
@@ -169,7 +169,7 @@ def existing(context: SiteContext) -> tuple[Leftover, ...]:
 def destroy(context: SiteContext) -> None:
     """Remove containers, networks and keys of this cluster's name and id, nothing else.
 
-    Volumes hold data: those of the storage in `context.delete_data` are removed.
+    Volumes of a storage hold data: those in `context.delete_data` are removed.
 
     Raises:
         ProviderError: the engine refused; what is left is found by its labels the next time.

@@ -32,7 +32,7 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
     namesakes: tuple[Container, ...]
     """Containers of another cluster that has this cluster's name."""
     volumes: dict[str, Volume] = {}
-    """Name -> volume, of this cluster and site."""
+    """Name -> volume of a storage, of this cluster and site."""
     networks: tuple[Network, ...]
     """All networks of the machine."""
 
@@ -138,7 +138,7 @@ def survey(context: SiteContext) -> Survey:
         ),
         namesakes=tuple(c for c in named if c.labels.get(labels.ID) != context.cluster_id),
         networks=networks,
-        volumes={each.name: each for each in found_volumes},
+        volumes={each.name: each for each in found_volumes if labels.STORAGE in each.labels},
     )
 
 

@@ -114,6 +114,23 @@ def test_only_data_that_is_named_is_removed(
     assert engine.removed == ("v-scratch",)
 
 
+def test_a_volume_of_no_storage_is_a_stray_that_goes_with_the_cluster(
+    context: SiteContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Stray(Listed):
+        def volumes(self, _: Any) -> tuple[Volume, ...]:
+            return (Volume("stray", labels.owner(context)),)
+
+    engine = Stray("podman")
+    monkeypatch.setattr(apply, "find_engine", lambda _: engine)
+    monkeypatch.setattr(survey, "find_engine", lambda _: engine)
+    assert survey.survey(context).volumes == {}
+    [left] = apply.existing(context)
+    assert (left.name, left.kept_data, left.storage) == ("stray", False, ())
+    apply.destroy(context)
+    assert engine.removed == ("stray",)
+
+
 def test_a_new_node_lets_users_write(
     context: SiteContext,
 ) -> None:
