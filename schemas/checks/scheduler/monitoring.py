@@ -27,7 +27,9 @@ def metrics_missing(context: CheckContext) -> Iterator[Finding]:
     monitoring = context.monitoring
     if monitoring is None or monitoring.prometheus:
         return
+    draws = monitoring.grafana and context.kubernetes is not None  # elsewhere GC576
     requested = {
+        "grafana": True if draws else None,
         "grafana_url": monitoring.grafana_url,
         "retention": monitoring.retention,
         "pool": monitoring.pool,

@@ -145,7 +145,7 @@ sites: {campus: {provider: bare-metal, ssh: {user: ops}}}
 pools:
   head: {site: campus, role: controller, hosts: mgmt01}
   train: {site: campus, machine: dgx-h100, hosts: "dgx[101-104]"}
-storage: {scratch: {type: nfs, mount: FOLDER, server: 10.0.0.9}}
+storage: {scratch: {type: nfs, mount: /scratch, server: 10.0.0.9}}
 scheduler: {type: slurm}
 workloads:
   noticed:
@@ -155,11 +155,12 @@ workloads:
     checkpoint: {to: scratch, every: 15m}
 """
 PROGRAMS = {
-    "with 0": "trap '(sleep 0.2); exit 0' USR1",
-    "after saving": "trap 'echo x >$GCLUSTER_CHECKPOINTS/step-1; exit 0' USR1",
-    "with an error": "trap 'exit 3' USR1",
+    "with 0": ("trap '(sleep 0.2); exit 0' USR1", "requeue 7"),
+    "after saving": ("trap 'echo x >$GCLUSTER_CHECKPOINTS/step-1; exit 0' USR1", "requeue 7"),
+    "with an error": ("trap 'exit 3' USR1", "requeue 7"),
+    "gives way": ("trap 'echo x >$GCLUSTER_CHECKPOINTS/step-1; exit 0' USR1", "queued again"),
 }
-"""How a program ends after the notice -> the program."""
+"""How a program ends after the notice -> the program, and the last line of the script."""
 
 
 @pytest.mark.parametrize("case", PROGRAMS)
@@ -167,8 +168,8 @@ def test_a_job_whose_program_ends_during_the_notice_is_queued_again(
     case: str, tmp_path: Path
 ) -> None:
     """With 0 too: it may have saved before, and one that was done ends at once when it resumes."""
-    program = PROGRAMS[case]
-    spec = load_text(NOTICED.replace("FOLDER", str(tmp_path))).spec
+    program, last = PROGRAMS[case]
+    spec = load_text(NOTICED).spec
     assert spec is not None
     script = batch_scripts(spec, load_catalog())["noticed"]
     doubles = f"""\
@@ -180,13 +181,16 @@ scontrol() {{
 open() {{ mkdir -p "$2"; }}
 export SLURM_JOB_ID=7 SLURMD_NODENAME=gpu001
 """
-    script = script.replace('"$checkpoint" open', "open x").replace(
-        "checkpoint=/usr/local/libexec/gcluster/job-checkpoint.py", "checkpoint=true"
-    )
+    for own, other in {
+        '"$checkpoint" open': "open x",
+        "checkpoint=/usr/local/libexec/gcluster/job-checkpoint.py": "checkpoint=true",
+        "/scratch": str(tmp_path),
+    }.items():
+        script = script.replace(own, other)
 
     found = subprocess.run(
         ["bash", "-c", doubles + script], capture_output=True, text=True, timeout=20, check=False
     )
 
     words = found.stdout.replace(" PreemptTime=None", "").splitlines()
-    assert words[-1].endswith("requeue 7"), found
+    assert words[-1].endswith(last), found
