@@ -9,7 +9,7 @@ from gcluster.schemas.load import load_text
 _SPEC = """apiVersion: gcluster/v1
 name: demo
 sites:
-  room: {provider: bare-metal, ssh: {user: ops}}
+  room: {provider: bare-metal, ssh: {user: ops}, network: {cidr: 10.77.0.0/16}}
   east:
     provider: aws
     region: us-east-1

@@ -43,7 +43,8 @@ def test_an_alert_links_to_the_dashboard_of_its_node_or_of_the_cluster(tmp_path:
     promtool = shutil.which("promtool")
     assert promtool is not None, "make test-monitoring brings promtool"
     dashboards = "https://grafana.example.edu/d/lab"
-    (tmp_path / "rules.yml").write_text(rule_file(("figures",), dashboards=dashboards), encoding="utf-8")
+    rules = rule_file(("figures",), dashboards=dashboards)
+    (tmp_path / "rules.yml").write_text(rules, encoding="utf-8")
 
     def alert(name: str, labels: dict[str, str], summary: str, link: str) -> dict[str, object]:
         annotations = {
