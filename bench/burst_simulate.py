@@ -28,7 +28,10 @@ def spec(nodes: int) -> str:
     return f"""apiVersion: gcluster/v1
 name: bench
 sites:
-  campus: {{provider: bare-metal, ssh: {{user: ops, key: ~/.ssh/id_ed25519}}}}
+  campus:
+    provider: bare-metal
+    ssh: {{user: ops, key: ~/.ssh/id_ed25519}}
+    network: {{cidr: 10.20.0.0/16}}
   east:
     provider: aws
     region: us-east-1
