@@ -92,7 +92,7 @@ def own(  # noqa: PLR0917  # typer reads the options from the parameters
     figures = ownership_figures()
     published = node_price(mine.gpu.model, mine.gpu.count) if mine.gpu else None
     if price is None and published is None:
-        raise _usage(f"no price is known of {mine.name}", "--price USD")
+        raise usage(f"no price is known of {mine.name}", "--price USD")
     counts = {each.name: each.value for each in figures.inputs}
     given = _given(values or [], counts, {"years": years, "use": use})
     counts |= {"node_price": price or (published.usd if published else 0.0)} | given
@@ -110,7 +110,7 @@ def own(  # noqa: PLR0917  # typer reads the options from the parameters
     base = None
     if trace is not None:
         if usd is None:
-            raise _usage("--trace needs a price on demand", "--rent TYPE --region REGION")
+            raise usage("--trace needs a price on demand", "--rent TYPE --region REGION")
         one = _cluster(mine, 1, pue)
         base = mixed(one, counts, _load(trace, one.gpus_a_node), usd * one.gpus_a_node / per)
     answer = OwnershipAnswer(
@@ -139,21 +139,26 @@ def own(  # noqa: PLR0917  # typer reads the options from the parameters
     return Exit.OK
 
 
+def machine_type(catalog: Catalog, name: str) -> Machine:
+    """Return a machine type of the catalog; GC941 names one that is spelled alike."""
+    if name in catalog.machines:
+        return catalog.machines[name]
+    near = closest(name, catalog.machines)
+    hint = f'did you mean "{near}"?' if near else "gcluster machines lists them all"
+    raise usage(f'no machine type is called "{name}"', hint)
+
+
 def _machine(catalog: Catalog, name: str) -> Machine:
-    found = catalog.machines.get(name)
-    if found is None:
-        near = closest(name, catalog.machines)
-        hint = f'did you mean "{near}"?' if near else "gcluster machines lists them all"
-        raise _usage(f'no machine type is called "{name}"', hint)
+    found = machine_type(catalog, name)
     if found.gpu is None:
-        raise _usage(f"{name} has no GPUs", "gcluster machines lists those that have some")
+        raise usage(f"{name} has no GPUs", "gcluster machines lists those that have some")
     return found
 
 
 def _cluster(machine: Machine, nodes: int, pue: float | None) -> Cluster:
     drawn = power(machine, 1, hall=Hall(pue=pue))
     if drawn is None or machine.gpu is None:
-        raise _usage(f"the power of {machine.name} isn't known", "give it in a --catalog file")
+        raise usage(f"the power of {machine.name} isn't known", "give it in a --catalog file")
     mean = power_figures().draw.mean if drawn.basis != "gpus" else 1.0
     return Cluster(
         nodes=nodes,
@@ -174,11 +179,11 @@ def _given(
         if name not in known:
             near = closest(name, known)
             hint = f'did you mean "{near}"?' if near else f"one of {', '.join(known)}"
-            raise _usage(f'--set "{name}" is no input', hint)
+            raise usage(f'--set "{name}" is no input', hint)
         if name in {"years", "staff_nodes"} and not value:
-            raise _usage(f"--set {name}=0: more than nothing is needed", f"--set {name}=5")
+            raise usage(f"--set {name}=0: more than nothing is needed", f"--set {name}=5")
         if name == "use" and not 0 < value <= 1:
-            raise _usage(f"--set use={value:g} is no share of the time", "--use 0.7")
+            raise usage(f"--set use={value:g} is no share of the time", "--use 0.7")
         found[name] = value
     return found
 
@@ -190,7 +195,7 @@ def _pair(option: str, word: str) -> tuple[str, float]:
     except ValueError:
         value = math.nan
     if not 0 <= value <= _MOST:
-        raise _usage(f'{option} "{word}" is no NAME=VALUE with a number', f"{option} {name}=1")
+        raise usage(f'{option} "{word}" is no NAME=VALUE with a number', f"{option} {name}=1")
     return name, value
 
 
@@ -206,11 +211,11 @@ def _ways(
     for word in words:
         option, usd = _pair("--rent-price", word)
         if option not in _OPTIONS:
-            raise _usage(f'"{option}" is no way to rent', f"one of {', '.join(_OPTIONS)}")
+            raise usage(f'"{option}" is no way to rent', f"one of {', '.join(_OPTIONS)}")
         prices[option] = usd
     if machine is None or machine.gpu is None:
         if prices:
-            raise _usage("--rent-price needs --rent: the machine type", "--rent p5.48xlarge")
+            raise usage("--rent-price needs --rent: the machine type", "--rent p5.48xlarge")
         return [], [], None
     for price in machine.prices:
         if region is None or price.region == region:
@@ -252,5 +257,6 @@ def _load(trace: Path, gpus: int) -> list[float]:
     return busy_shares(spans)
 
 
-def _usage(summary: str, hint: str) -> LifecycleError:
+def usage(summary: str, hint: str) -> LifecycleError:
+    """Return a mistake in the options (GC941)."""
     return failure("GC941", summary, hint=hint, exit_code=Exit.USAGE)

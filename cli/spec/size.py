@@ -13,8 +13,8 @@ from ...inventory.size.model import Model, presets
 from ...inventory.size.power import Hall, Power, power
 from ...inventory.size.serving import Load, ServingPlan, serving_constants, serving_plan
 from ...inventory.size.training import BATCH_TOKENS, MARGIN, Plan, Workload, plan
-from ...lifecycle.cluster.outcome import Exit, LifecycleError, failure
-from ...schemas.catalog import Catalog, CatalogError, Machine, load_catalog
+from ...lifecycle.cluster.outcome import Exit, LifecycleError
+from ...schemas.catalog import Catalog, CatalogError, load_catalog
 from ...schemas.cost.bill import bill
 from ...schemas.diagnostics import closest, listing
 from ...schemas.load import load_text
@@ -27,7 +27,7 @@ from ..render.document import document
 from ..render.spec.size import Answer, answer_text, plan_document
 from ..render.spec.size_serve import ServingAnswer, serving_text
 from ..render.spec.starter import MOST_NODES, NO_REGION, Wish, starter_spec
-from ..size_own import own
+from ..size_own import machine_type, own, usage
 
 app = group("size")
 
@@ -141,7 +141,7 @@ def train(  # noqa: PLR0917  # typer reads the options from the parameters
     Nothing is looked up or made. Exit code 1 when the model fits on none of the machines.
     """
     known = _catalog(catalog or [])
-    wanted = [_machine(known, word.strip()) for word in machine.split(",")]
+    wanted = [machine_type(known, word.strip()) for word in machine.split(",")]
     shape = _model(model)
     length = int(_count("--sequence", sequence, _MOST_SEQUENCE) or min(shape.sequence, 8192))
     work = Workload(
@@ -226,9 +226,9 @@ def serve(  # noqa: PLR0917  # typer reads the options from the parameters
     Nothing is looked up or made. Exit code 1 when no machine can serve the model so.
     """
     if (requests is None) == (users is None):
-        raise _usage("give one of --requests and --users", "--requests 10")
+        raise usage("give one of --requests and --users", "--requests 10")
     known = _catalog(catalog or [])
-    wanted = [_machine(known, word.strip()) for word in machine.split(",")]
+    wanted = [machine_type(known, word.strip()) for word in machine.split(",")]
     load = Load(
         model=_model(model),
         requests_per_s=requests or (users or 0) / _seconds("--every", every),
@@ -299,7 +299,7 @@ def _write(path: Path, name: str, best: Plan | ServingPlan, catalog: Catalog) ->
     """Write the spec of a plan; return what it costs, as `gcluster cost` says."""
     provider = catalog.machines[best.machine].sites[0]
     if provider in NO_REGION and best.nodes > MOST_NODES:
-        raise _usage(
+        raise usage(
             f"--spec: {best.nodes:,} hosts are more than the {MOST_NODES} that a first spec lists",
             "gcluster init --provider bare-metal writes one to extend",
         )
@@ -329,14 +329,6 @@ def _catalog(files: list[Path]) -> Catalog:
         raise LifecycleError(*error.diagnostics, exit_code=Exit.SPEC) from error
 
 
-def _machine(catalog: Catalog, name: str) -> Machine:
-    if name in catalog.machines:
-        return catalog.machines[name]
-    near = closest(name, catalog.machines)
-    hint = f'did you mean "{near}"?' if near else "gcluster machines lists them all"
-    raise _usage(f'no machine type is called "{name}"', hint)
-
-
 def _model(word: str) -> Model:
     """Return a model by its name, or from a config.json."""
     known = presets()
@@ -346,7 +338,7 @@ def _model(word: str) -> Model:
     if not path.suffix and "/" not in word:
         near = closest(word, known)
         hint = f'did you mean "{near}"? ' if near else ""
-        raise _usage(
+        raise usage(
             f'no model is called "{word}"',
             f"{hint}known: {listing(known, limit=40)}; or the path of a config.json",
         )
@@ -358,7 +350,7 @@ def _model(word: str) -> Model:
         return read_config(content, path.parent.name or path.stem)
     except (OSError, ConfigError) as error:
         why = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
-        raise _usage(
+        raise usage(
             f"{word} can't be read as a model: {why}",
             "a config.json as Hugging Face has it: hidden_size, num_hidden_layers, ...",
         ) from error
@@ -371,7 +363,7 @@ def _count(option: str, text: str, most: float) -> float | None:
     found = _COUNT.fullmatch(text.strip())
     value = float(found[1]) * _FACTORS[found[2]] if found else 0.0
     if not 1 <= value <= most:
-        raise _usage(f'{option} "{text}" is no count of tokens', "such as 1.4T, 500B, 4M or 8192")
+        raise usage(f'{option} "{text}" is no count of tokens', "such as 1.4T, 500B, 4M or 8192")
     return value
 
 
@@ -379,7 +371,7 @@ def _deadline(text: str, tokens: str) -> float | None:
     if not text:
         return None
     if not tokens:
-        raise _usage("--deadline needs --tokens: how much is to be done by then", "--tokens 1.4T")
+        raise usage("--deadline needs --tokens: how much is to be done by then", "--tokens 1.4T")
     return _seconds("--deadline", text)
 
 
@@ -389,7 +381,7 @@ def _seconds(option: str, text: str) -> float:
     except ValueError:
         seconds = 0.0
     if seconds <= 0:
-        raise _usage(f'{option} "{text}" is no length of time', "such as 30d, 12h or 30s")
+        raise usage(f'{option} "{text}" is no length of time', "such as 30d, 12h or 30s")
     return seconds
 
 
@@ -399,9 +391,5 @@ def _share(text: str) -> float:
     except ValueError:
         share = -1.0
     if not 0 <= share < 1:
-        raise _usage(f'--margin "{text}" is no part of a GPU\'s memory', "such as 5% or 0.05")
+        raise usage(f'--margin "{text}" is no part of a GPU\'s memory', "such as 5% or 0.05")
     return share
-
-
-def _usage(summary: str, hint: str) -> LifecycleError:
-    return failure("GC941", summary, hint=hint, exit_code=Exit.USAGE)

@@ -43,7 +43,7 @@ def _section(rule: AlertRule) -> str:
     how_long = "at once" if rule.for_ == "0s" else f"after {rule.for_}"
     only = f"; only {where(rule)}" if rule.needs else ""
     steps = "\n".join(f"- {step}" for step in rule.do)
-    severity = "sent to nobody" if rule.severity == "none" else rule.severity
+    severity = "not sent" if rule.severity == "none" else rule.severity
     return (
         f"## {rule.name}\n\n{rule.means} ({severity}, {how_long}{only})\n\n{steps}\n\n"
         f"```promql\n{rule.expression}\n```\n"

@@ -34,7 +34,7 @@ from .kubectl import ApiRefused, ApiSilent, Kubectl
 from .managed.login import kubectl_of
 from .objects import DesiredObjects, desired_objects
 from .observe import NOTHING, read_live
-from .release.logins import LoginChanges, login_changes, settle_logins
+from .release.logins import SecretChanges, login_changes, settle_logins
 from .release.stack_secrets import settle_stack_secrets, stack_secret_changes
 from .workloads import occupied
 
@@ -68,7 +68,7 @@ def objects_plan(
         return None  # the plan names them, and that what would change there is unknown
     if not _is_up(cluster, observation):
         differs = difference(found, NOTHING, _hosts(cluster.spec, observation))
-        addons, logins, stack = together.fresh(found.facts), LoginChanges(), LoginChanges()
+        addons, logins, stack = together.fresh(found.facts), SecretChanges(), SecretChanges()
     else:
         try:
             kubectl = kubectl_of(session, observation.existing)
@@ -148,11 +148,11 @@ def settle_objects(
 
 def _logins(
     kubectl: Kubectl, cluster: Cluster, found: DesiredObjects, differs: Difference
-) -> LoginChanges:
+) -> SecretChanges:
     """Compare the registry logins; nothing is queried where none is wanted or was applied."""
     named = found.facts.scheduler.registries
     if not named and all(key.kind != "ServiceAccount" for key in differs.other):
-        return LoginChanges()
+        return SecretChanges()
     return login_changes(kubectl, cluster.vault, found.facts)
 
 

@@ -26,7 +26,7 @@ _STATES: Mapping[BurstStep, ElasticState] = {
 def elastic_status(
     spec: ClusterSpec, ledger: BurstFold, view: SchedulerView | None
 ) -> tuple[ElasticStatus, ...]:
-    """Return every elastic node of the spec, and what is left of those that it has no more.
+    """Return every elastic node of the spec, and what is left of those that it dropped.
 
     Args:
         spec: the cluster.

@@ -97,8 +97,8 @@ def open_tunnels(mounts: Sequence[Mount], *, act: bool) -> Iterator[str]:
         run("systemctl", "enable", unit)
         code, output = run("systemctl", "restart", unit)
         if code:
-            _, said = run("journalctl", "--unit", unit, "--output=cat", "--lines=4", "--no-pager")
-            raise Failed(f"TLS to {mount['server']} doesn't start: {said or output}")
+            _, logged = run("journalctl", "--unit", unit, "--output=cat", "--lines=4", "--no-pager")
+            raise Failed(f"TLS to {mount['server']} doesn't start: {logged or output}")
 
 
 def close_tunnels(mounts: Sequence[Mount], *, act: bool) -> Iterator[str]:

@@ -160,7 +160,7 @@ def owned(cluster: Cluster, values: Values) -> Owned:
     years = values["years"]
     months = years * _MONTHS
     nodes_usd = cluster.nodes * values["node_price"]
-    purchase = nodes_usd * (1 + values["network"] + values["storage"])
+    purchase = _purchase(cluster, values)
     residual = purchase * values["residual"]
     paid = _annuity(purchase, residual, values["interest"] / _MONTHS, months)
     running = _running(cluster, values)
@@ -312,6 +312,11 @@ def influences(
     return sorted(moving, key=lambda each: -max(abs(each.usd_at_low), abs(each.usd_at_high)))
 
 
+def _purchase(cluster: Cluster, values: Values) -> float:
+    """Return what nodes, network and storage cost to buy."""
+    return cluster.nodes * values["node_price"] * (1 + values["network"] + values["storage"])
+
+
 def _annuity(purchase: float, residual: float, interest: float, months: float) -> float:
     if not interest:
         return (purchase - residual) / months
@@ -324,10 +329,9 @@ def _running(cluster: Cluster, values: Values) -> dict[str, float]:
     use = values["use"]
     rated = cluster.nodes * cluster.rated_kw
     drawn = rated * (use * cluster.drawn + (1 - use) * values["idle"]) * cluster.pue
-    paid = cluster.nodes * values["node_price"] * (1 + values["network"] + values["storage"])
     return {
         "electricity": drawn * HOURS_A_YEAR / _MONTHS * values["electricity"],
         "space": rated * values["space"],
-        "support": paid * values["support"] / _MONTHS,
+        "support": _purchase(cluster, values) * values["support"] / _MONTHS,
         "staff": cluster.nodes / values["staff_nodes"] * values["staff_usd"] / _MONTHS,
     }

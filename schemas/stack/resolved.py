@@ -12,7 +12,7 @@ from .table import MissingSoftware, SoftwareRow
 Install: TypeAlias = Literal["", "built", "distribution"]
 """Of Slurm: whether the cluster builds its packages or takes the distribution's own."""
 Origin: TypeAlias = Literal["requested", "lock", "companion", "cluster", "distribution", "image"]
-"""`requested`: the spec says it; `lock`: of the set; `beside`: no set says it, and it goes with the
+"""requested: the spec says it; lock: of the set; companion: no set says it, and it goes with the
 rest; cluster: the same on all pools; distribution: of its own packages; image: what the nodes boot
 has it."""
 

@@ -173,8 +173,8 @@ def test_settings_of_a_control_plane_come_to_one_that_is_there(node: Node) -> No
     node.write("etc/kubernetes/gcluster/kubeadm.yaml", "etcd: quota\n")
     node.instead = {"STEADY_S = 15": "STEADY_S = 1", "RENEWALS = 3": "RENEWALS = 1"}
     node.double("kubectl", "case $* in *lease*) echo head $(date +%N) ;; *) echo ok ;; esac")
-    ended, told, output = node.run("kubernetes-upgrade.py", "--settings")
-    assert (ended, told) == (0, "brought the control plane to its settings\n"), output
+    ended, printed, output = node.run("kubernetes-upgrade.py", "--settings")
+    assert (ended, printed) == (0, "brought the control plane to its settings\n"), output
     phases = [call.split("--config")[0].strip() for call in node.calls() if "kubeadm" in call[:7]]
     assert phases == [
         "kubeadm init phase upload-config kubeadm",

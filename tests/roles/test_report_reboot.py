@@ -111,9 +111,9 @@ def test_jobs_from_before_the_restart_have_the_node_count_as_down_for_a_moment(
     controller: Controller,
 ) -> None:
     controller.jobs("7 RUNNING -1", "8 SUSPENDED -900", "9 RUNNING 3")
-    code, output, told = controller.run()
+    code, output, calls = controller.run()
     assert (code, output) == (0, f"{NODE} was started again under 7, 8\n")
-    assert told == [
+    assert calls == [
         f"update NodeName={NODE} State=DOWN Reason=Node unexpectedly rebooted",
         f"update NodeName={NODE} State=RESUME",
     ]
@@ -186,8 +186,8 @@ def test_before_slurmctld_has_registered_the_start_nothing_is_reported(
     controller.node(STARTED - 5000)
     controller.process(SLURMD, UP_S + 20)
     controller.jobs("7 RUNNING -60")
-    code, output, told = controller.run()
-    assert (code, told) == (1, [])
+    code, output, calls = controller.run()
+    assert (code, calls) == (1, [])
     assert "has no record" in output
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -38,8 +38,8 @@ FIELDS = {
 }
 
 
-class LoginChanges(msgspec.Struct, frozen=True, kw_only=True):
-    """What differs between the logins that there are to be and those that there are."""
+class SecretChanges(msgspec.Struct, frozen=True, kw_only=True):
+    """What differs between the Secrets that there are to be and those that there are."""
 
     stale: Mapping[tuple[str, str], str] = {}
     """(namespace, name) -> hash of what it is to be made from."""
@@ -61,7 +61,33 @@ class LoginChanges(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def login_changes(kubectl: Kubectl, vault: SecretVault, facts: KubernetesFacts) -> LoginChanges:
+def existing_digests(kubectl: Kubectl, *of: str) -> dict[tuple[str, str], str]:
+    """Return (namespace, name) of Secrets -> hash of what each was made from.
+
+    Args:
+        kubectl: the API server.
+        of: which Secrets: namespace and selector, as options of kubectl.
+
+    Raises:
+        ApiSilent, ApiRefused: see `Kubectl.text`.
+    """
+    found = rows(kubectl, "secrets", *of, fields=FIELDS)
+    return {(row["namespace"], row["name"]): row["digest"] for row in found}
+
+
+def apply_secrets(kubectl: Kubectl, made: Sequence[Object]) -> None:
+    """Write Secrets, on standard input: no argument has what they hold.
+
+    Raises:
+        ApiSilent, ApiRefused: see `Kubectl.text`; the message holds no password.
+    """
+    if made:
+        listed = {"apiVersion": "v1", "kind": "List", "items": made}
+        words = ("apply", "--server-side", "--force-conflicts", f"--field-manager={FIELD_MANAGER}")
+        kubectl.text(*words, "--filename=-", stdin=msgspec.json.encode(listed).decode())
+
+
+def login_changes(kubectl: Kubectl, vault: SecretVault, facts: KubernetesFacts) -> SecretChanges:
     """Compare the existing secrets with those of the spec.
 
     Raises:
@@ -72,12 +98,8 @@ def login_changes(kubectl: Kubectl, vault: SecretVault, facts: KubernetesFacts) 
     names = tuple(sorted({name for _, name in wanted}))
     versions = secret_versions(vault, facts.spec, names) if names else {}
     digests = {key: _digest(one, versions[key[1]]) for key, one in wanted.items()}
-    requested = ("secrets", "--all-namespaces", f"--selector={LOGIN_LABEL}")
-    there = {
-        (row["namespace"], row["name"]): row["digest"]
-        for row in rows(kubectl, *requested, fields=FIELDS)
-    }
-    return LoginChanges(
+    there = existing_digests(kubectl, "--all-namespaces", f"--selector={LOGIN_LABEL}")
+    return SecretChanges(
         stale={key: digest for key, digest in digests.items() if there.get(key) != digest},
         gone=tuple(sorted(there.keys() - digests.keys())),
     )
@@ -87,7 +109,7 @@ def settle_logins(
     kubectl: Kubectl,
     vault: SecretVault,
     facts: KubernetesFacts,
-    changes: LoginChanges,
+    changes: SecretChanges,
     *,
     prune: bool = True,
 ) -> None:
@@ -102,10 +124,7 @@ def settle_logins(
         owned(_secret(key, wanted[key], vault.reveal(key[1]).decode(), digest), facts.spec.name)
         for key, digest in changes.stale.items()
     ]
-    if made:
-        listed = {"apiVersion": "v1", "kind": "List", "items": made}
-        words = ("apply", "--server-side", "--force-conflicts", f"--field-manager={FIELD_MANAGER}")
-        kubectl.text(*words, "--filename=-", stdin=msgspec.json.encode(listed).decode())
+    apply_secrets(kubectl, made)
     for namespace, name in changes.gone if prune else ():
         kubectl.text("delete", "secret", name, f"--namespace={namespace}", "--ignore-not-found")
 

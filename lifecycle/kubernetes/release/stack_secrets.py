@@ -10,8 +10,6 @@ import base64
 import hashlib
 import json
 
-import msgspec
-
 from ....inventory.compile.kubernetes_objects.monitoring.secrets import (
     NAMESPACE,
     StackSecret,
@@ -19,7 +17,6 @@ from ....inventory.compile.kubernetes_objects.monitoring.secrets import (
 )
 from ....inventory.compile.kubernetes_objects.objects import (
     DOMAIN,
-    FIELD_MANAGER,
     Object,
     new,
     owned,
@@ -27,9 +24,9 @@ from ....inventory.compile.kubernetes_objects.objects import (
 from ....schemas.spec import ClusterSpec
 from ...secrets.makers import make_secrets, secret_versions
 from ...secrets.vault import SecretVault
-from ..kubectl import Kubectl, rows
+from ..kubectl import Kubectl
 from ..objects import DIGEST
-from .logins import FIELDS, LoginChanges
+from .logins import SecretChanges, apply_secrets, existing_digests
 
 STACK_LABEL = f"{DOMAIN}/monitoring"
 """On each of these Secrets, with its name."""
@@ -44,7 +41,7 @@ def keep_stack_secrets(vault: SecretVault, spec: ClusterSpec) -> None:
     make_secrets(vault, spec, _vaulted(stack_secrets(spec)))
 
 
-def stack_secret_changes(kubectl: Kubectl, vault: SecretVault, spec: ClusterSpec) -> LoginChanges:
+def stack_secret_changes(kubectl: Kubectl, vault: SecretVault, spec: ClusterSpec) -> SecretChanges:
     """Compare the existing Secrets with those of the spec; nothing is queried where it has none.
 
     Those of a spec that drops monitoring go with their namespace.
@@ -55,21 +52,17 @@ def stack_secret_changes(kubectl: Kubectl, vault: SecretVault, spec: ClusterSpec
     """
     wanted = stack_secrets(spec)
     if not wanted:
-        return LoginChanges()
+        return SecretChanges()
     versions = secret_versions(vault, spec, _vaulted(wanted))
     digests = {(NAMESPACE, name): _digest(one, versions) for name, one in wanted.items()}
-    requested = ("secrets", f"--namespace={NAMESPACE}", f"--selector={STACK_LABEL}")
-    there = {
-        (row["namespace"], row["name"]): row["digest"]
-        for row in rows(kubectl, *requested, fields=FIELDS)
-    }
-    return LoginChanges(
+    there = existing_digests(kubectl, f"--namespace={NAMESPACE}", f"--selector={STACK_LABEL}")
+    return SecretChanges(
         stale={key: digest for key, digest in digests.items() if there.get(key) != digest}
     )
 
 
 def settle_stack_secrets(
-    kubectl: Kubectl, vault: SecretVault, spec: ClusterSpec, changes: LoginChanges
+    kubectl: Kubectl, vault: SecretVault, spec: ClusterSpec, changes: SecretChanges
 ) -> None:
     """Write the Secrets that differ.
 
@@ -82,10 +75,7 @@ def settle_stack_secrets(
         owned(_object(vault, key[1], wanted[key[1]], digest), spec.name)
         for key, digest in changes.stale.items()
     ]
-    if made:
-        listed = {"apiVersion": "v1", "kind": "List", "items": made}
-        words = ("apply", "--server-side", "--force-conflicts", f"--field-manager={FIELD_MANAGER}")
-        kubectl.text(*words, "--filename=-", stdin=msgspec.json.encode(listed).decode())
+    apply_secrets(kubectl, made)
 
 
 def _vaulted(wanted: dict[str, StackSecret]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ import pytest
 from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts
 from gcluster.lifecycle.cluster.outcome import LifecycleError
 from gcluster.lifecycle.kubernetes.release.logins import (
-    LoginChanges,
+    SecretChanges,
     login_changes,
     settle_logins,
 )
@@ -51,7 +51,7 @@ def facts(monkeypatch: pytest.MonkeyPatch) -> KubernetesFacts:
     return wanted_of(LOGINS).facts
 
 
-def there(changes: LoginChanges) -> ApiDouble:
+def there(changes: SecretChanges) -> ApiDouble:
     """Return an API that has what was written."""
     found = [{"namespace": n, "name": m, "digest": d} for (n, m), d in changes.stale.items()]
     return ApiDouble({"secrets": found})
@@ -88,11 +88,11 @@ def test_what_was_written_is_not_written_again_until_a_password_is_another(
 ) -> None:
     keep_passwords(vault, facts.spec)
     api = there(login_changes(ApiDouble({"secrets": []}), vault, facts))
-    assert login_changes(api, vault, facts) == LoginChanges()
+    assert login_changes(api, vault, facts) == SecretChanges()
     monkeypatch.setenv("NGC_API_KEY", "nvapi-2")
     assert set(login_changes(api, vault, facts).stale) == {k for k in ALL if k[1] != "registry-own"}
     monkeypatch.delenv("NGC_API_KEY")  # a machine that hasn't it: what is kept is used
-    assert login_changes(api, vault, facts) == LoginChanges()
+    assert login_changes(api, vault, facts) == SecretChanges()
 
 
 def test_a_login_that_the_spec_drops_is_removed(facts: KubernetesFacts, vault: SecretVault) -> None:

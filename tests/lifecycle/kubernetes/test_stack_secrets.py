@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from gcluster.lifecycle.kubernetes.release.logins import LoginChanges
+from gcluster.lifecycle.kubernetes.release.logins import SecretChanges
 from gcluster.lifecycle.kubernetes.release.stack_secrets import (
     keep_stack_secrets,
     settle_stack_secrets,
@@ -48,7 +48,7 @@ def spec(monkeypatch: pytest.MonkeyPatch) -> ClusterSpec:
     return msgspec.structs.replace(spec_of(), monitoring=msgspec.convert(WATCHED, Monitoring))
 
 
-def there(changes: LoginChanges) -> ApiDouble:
+def there(changes: SecretChanges) -> ApiDouble:
     """Return an API that has what was written."""
     found = [{"namespace": n, "name": m, "digest": d} for (n, m), d in changes.stale.items()]
     return ApiDouble({"secrets": found})
@@ -94,7 +94,7 @@ def test_what_was_written_is_not_written_again_until_a_secret_is_another(
     keep_stack_secrets(vault, spec)
     api = there(stack_secret_changes(ApiDouble({"secrets": []}), vault, spec))
 
-    assert stack_secret_changes(api, vault, spec) == LoginChanges()
+    assert stack_secret_changes(api, vault, spec) == SecretChanges()
     monkeypatch.setenv("METRICS", "another")
     changed = stack_secret_changes(api, vault, spec)
     assert {name for _, name in changed.stale} == {"gcluster-monitoring"}
@@ -104,5 +104,5 @@ def test_a_cluster_that_is_not_watched_is_not_queried(vault: SecretVault) -> Non
     api = ApiDouble({})
     keep_stack_secrets(vault, spec_of())
 
-    assert stack_secret_changes(api, vault, spec_of()) == LoginChanges()
+    assert stack_secret_changes(api, vault, spec_of()) == SecretChanges()
     assert api.calls == []
