@@ -28,7 +28,7 @@ from ..schemas.diagnostics import closest
 from .console import emit, say, stdout
 from .options import Format, OutputFormat
 from .render.document import document
-from .render.spec.size_own import OwnershipAnswer, ownership_text
+from .render.size.own import OwnershipAnswer, ownership_text
 
 _OPTIONS = ("on-demand", "spot", "reservation", "capacity-block")
 _MOST = 1e12

@@ -1,8 +1,8 @@
 """Fit the step-time model on half of the published runs, and judge it on the other half.
 
 `python -m bench.size.fit` shows it, `--write` also writes inventory/size/data/constants.yaml. The
-fit takes the mean of |log(predicted / published)|, each group of a source, a GPU and a model with
-the same weight, so that a table of two hundred rows outweighs no table of ten; coordinates are
+fit takes the mean of log(predicted / published) squared, each group of a source, a GPU and a model
+with the same weight, so that a table of two hundred rows outweighs no table of ten; coordinates are
 moved one after the other by steps that halve. The other half is not used while it runs.
 """
 
@@ -28,22 +28,30 @@ from .runs import Run, errors, runs
 FILE = Path(module.__file__).parent / "data" / "constants.yaml"
 _START = Fitted(
     efficiencies=[],
-    half_width=500.0,
     attention={},
     traffic=4.0,
+    unfused_traffic=1.2,
+    unfused_attention=0.8,
+    scores=4.0,
+    logits=2.0,
     exposed_nvlink=0.5,
     exposed_network=0.2,
     exposed_sharded=0.2,
+    exposed_sharded_nvlink=0.2,
     jitter=0.002,
     experts=0.5,
     expert_s=1e-3,
 )
 _BOUNDS = {
-    "half_width": (0.0, 4000.0),
     "traffic": (0.0, 20.0),
+    "unfused_traffic": (1.0, 4.0),
+    "unfused_attention": (0.1, 1.0),
+    "scores": (0.0, 20.0),
+    "logits": (0.0, 10.0),
     "exposed_nvlink": (0.0, 1.0),
     "exposed_network": (0.0, 1.0),
     "exposed_sharded": (0.0, 1.0),
+    "exposed_sharded_nvlink": (0.0, 1.0),
     "jitter": (0.0, 0.03),
     "experts": (0.1, 1.0),
     "expert_s": (1e-5, 0.1),
@@ -51,39 +59,51 @@ _BOUNDS = {
 _EXPERTS = {"experts", "expert_s"}
 """Parameters that only runs of mixtures of experts determine."""
 _LEAST_STEP = 0.002
+_MOST_HALF_WIDTH = 4000.0
 Change: TypeAlias = Callable[[Fitted], Fitted]
 
 
-def fit(found: Sequence[Run]) -> Fitted:
-    """Return the numbers that predict these runs best: of dense models, then that of experts."""
+def fit(found: Sequence[Run], *, least_step: float = _LEAST_STEP) -> Fitted:
+    """Return the numbers that predict these runs best: of dense models, then that of experts.
+
+    Args:
+        found: the runs.
+        least_step: relative step at which it ends.
+    """
     dense = [run for run in found if run.is_dense]
     counts = Counter((run.gpu.generation, run.precision) for run in dense)
     start = msgspec.structs.replace(
         _START,
         efficiencies=[
-            Efficiency(generation=generation, precision=precision, share=0.75, runs=runs)  # type: ignore[arg-type]
+            Efficiency(
+                generation=generation, precision=precision, share=0.75, half_width=500.0, runs=runs
+            )  # type: ignore[arg-type]
             for (generation, precision), runs in sorted(counts.items())
         ],
         attention={generation: 0.4 for generation, _ in sorted(counts)},
     )
-    best = _improved(start, dense, _of_dense)
+    best = _improved(start, dense, _of_dense, least_step)
     best = _with_other_precision(best, counts)
-    return _rounded(_improved(best, [run for run in found if not run.is_dense], _of_experts))
+    experts = [run for run in found if not run.is_dense]
+    return _rounded(_improved(best, experts, _of_experts, least_step))
 
 
 def _improved(
-    best: Fitted, found: Sequence[Run], trials: Callable[[Fitted, float], Iterator[Change]]
+    best: Fitted,
+    found: Sequence[Run],
+    trials: Callable[[Fitted, float], Iterator[Change]],
+    least_step: float,
 ) -> Fitted:
     """Return numbers that no step of a trial makes better for these runs."""
     weights = Counter(map(_group, found))
 
     def loss(fitted: Fitted) -> float:
         return sum(
-            abs(math.log1p(error)) / weights[_group(run)] for error, run in errors(found, fitted)
+            math.log1p(error) ** 2 / weights[_group(run)] for error, run in errors(found, fitted)
         )
 
     least, step = loss(best), 0.25
-    while step > _LEAST_STEP:
+    while step > least_step:
         moved = False
         for change in trials(best, step):
             trial = change(best)
@@ -102,6 +122,7 @@ def _of_dense(fitted: Fitted, step: float) -> Iterator[Change]:
     for factor in (1 + step, 1 / (1 + step)):
         for number in range(len(fitted.efficiencies)):
             yield partial(_with_share, number=number, factor=factor)
+            yield partial(_with_half_width, number=number, factor=factor)
         for generation in fitted.attention:
             yield partial(_with_attention, generation=generation, factor=factor)
         for name in sorted(_BOUNDS.keys() - _EXPERTS):
@@ -132,6 +153,13 @@ def _with_share(fitted: Fitted, *, number: int, factor: float) -> Fitted:
     return msgspec.structs.replace(fitted, efficiencies=changed)
 
 
+def _with_half_width(fitted: Fitted, *, number: int, factor: float) -> Fitted:
+    changed = list(fitted.efficiencies)
+    width = min(_MOST_HALF_WIDTH, changed[number].half_width * factor)
+    changed[number] = msgspec.structs.replace(changed[number], half_width=width)
+    return msgspec.structs.replace(fitted, efficiencies=changed)
+
+
 def _with_other_precision(fitted: Fitted, counts: Counter[tuple[str, str]]) -> Fitted:
     """Return the parameters with bf16's share set to fp8's where no run in bf16 gives another."""
     more = [
@@ -145,7 +173,9 @@ def _with_other_precision(fitted: Fitted, counts: Counter[tuple[str, str]]) -> F
 def _rounded(fitted: Fitted) -> Fitted:
     return Fitted(
         efficiencies=[
-            msgspec.structs.replace(each, share=round(each.share, 3))
+            msgspec.structs.replace(
+                each, share=round(each.share, 3), half_width=float(f"{each.half_width:.3g}")
+            )
             for each in fitted.efficiencies
         ],
         attention={name: round(share, 3) for name, share in fitted.attention.items()},

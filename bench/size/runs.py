@@ -5,6 +5,16 @@ a model, in the order of the file, are for fitting and set apart in turn. What a
 state and had to be assumed is in `assumed`. Throughputs that sources print as FLOP/s were turned
 back into tokens by the source's own formula: Narayanan et al. by their equation 3, which counts
 full recomputation, Llama 3 by 6 N + 6 L h s.
+
+Gradients of NVIDIA's runs are summed in bf16 (grad_sync_dtype: bf16 in llama3.1/*.yaml,
+nemo_megatron/gpt3_175b_hydra.yaml and nemotron/*.yaml of dgxc-benchmarking at the rows' commit;
+grad_reduce_in_fp32 = False in the performance scripts of NeMo 2 and Megatron-Bridge), and NeMo's
+distributed_fused_adam keeps of the weights only the bits that bf16 lacks (store_param_remainders,
+nemo/collections/nlp/models/language_modeling/megatron_base_model.py). Megatron-Bridge gathers
+weights in FP8 (fp8_param_gather in src/megatron/bridge/training/mixed_precision.py). Sequence
+parallelism is from 2022 (arXiv 2205.05198): runs of 2021 have none. MosaicML's runs have PyTorch's
+norms, GELU and loss, and FlashAttention in Triton (attn_impl of
+scripts/train/benchmarking/submit_benchmarks.py); NVIDIA's have Transformer Engine and cuDNN.
 """
 
 from __future__ import annotations
@@ -139,6 +149,11 @@ def _run(row: dict[str, str], known: dict[str, Model]) -> Run:
         sharding=row["sharding"],  # type: ignore[arg-type]  # a key of the file
         recompute=row["recompute"],  # type: ignore[arg-type]
         flash=row["flash"] == "yes",
+        fused=row["fused"] == "yes",
+        sequence_parallel=row["sequence_parallel"] == "yes",
+        gathered_bytes=int(row["gathered_bytes"]),
+        gradient_bytes=int(row["gradient_bytes"]),
+        optimizer_bytes=int(row["optimizer_bytes"]),
     )
     return Run(
         model=known[row["model"]],

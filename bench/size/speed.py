@@ -21,6 +21,8 @@ MACHINES = (
 )
 GPUS = 16_384
 SIZES = (1_024, 2_048, 4_096, 8_192, GPUS)
+BATCH = 16 * 2**20
+"""Tokens of a step on most of those GPUs (arXiv 2407.21783, table 4)."""
 SECONDS = 1.0
 EXPONENT = 1.0
 """More GPUs are more ways to split, but not in proportion."""
@@ -30,7 +32,9 @@ _ROUNDS = 3
 def seconds(gpus: int) -> float:
     """Return the median of the seconds on a core that all machines take."""
     catalog, fitted = load_catalog(), constants()
-    work = Workload(model=presets()["llama-3-405b"], sequence=8192, tokens=15.6e12)
+    work = Workload(
+        model=presets()["llama-3-405b"], sequence=8192, tokens=15.6e12, batch_tokens=BATCH
+    )
     found = []
     for _ in range(_ROUNDS):
         begin = time.process_time()

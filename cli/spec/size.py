@@ -24,8 +24,8 @@ from ..console import emit, say, stdout
 from ..new_file import write_new
 from ..options import Format, OutputFormat
 from ..render.document import document
-from ..render.spec.size import Answer, answer_text, plan_document
-from ..render.spec.size_serve import ServingAnswer, serving_text
+from ..render.size.serve import ServingAnswer, serving_text
+from ..render.size.train import Answer, answer_text, plan_document
 from ..render.spec.starter import MOST_NODES, NO_REGION, Wish, starter_spec
 from ..size_own import machine_type, own, usage
 

@@ -23,6 +23,9 @@ class Efficiency(SpecModel, frozen=True):
     generation: str
     precision: Precision
     share: Annotated[float, Meta(gt=0, le=1)]
+    half_width: Annotated[float, Meta(ge=0)]
+    """Mean width of a matrix product at which half of the share is reached: a GPU that computes
+    more for each byte of its memory needs wider ones."""
     runs: Annotated[int, Meta(ge=0)]
     """Published runs that it was fitted on; 0: there are none, and it is fp8's."""
 
@@ -31,18 +34,26 @@ class Fitted(SpecModel, frozen=True, kw_only=True):
     """The model's fitted parameters; each without a unit unless stated."""
 
     efficiencies: list[Efficiency]
-    half_width: Annotated[float, Meta(ge=0)]
-    """Mean width of a matrix product at which half of that is reached."""
     attention: dict[str, Annotated[float, Meta(gt=0, le=1)]]
     """Generation -> what attention reaches of the peak in bf16."""
     traffic: Annotated[float, Meta(ge=0)]
     """Times that what a layer leaves for the backward pass goes through memory."""
+    unfused_traffic: Annotated[float, Meta(ge=1)]
+    """Times that more without fused kernels."""
+    unfused_attention: Annotated[float, Meta(gt=0, le=1)]
+    """Share of the attention's speed that is reached without them."""
+    scores: Annotated[float, Meta(ge=0)]
+    """The same of attention scores, without FlashAttention."""
+    logits: Annotated[float, Meta(ge=0)]
+    """The same of the output's logits: softmax, loss and its gradient."""
     exposed_nvlink: Share
     """Part of the collectives inside an NVLink domain that no computation hides."""
     exposed_network: Share
     """Part of what goes between nodes that no computation hides, though there is enough of it."""
     exposed_sharded: Share
-    """The same of what FSDP gathers and reduces in every micro-batch."""
+    """The same of what FSDP gathers and reduces in every micro-batch, between nodes."""
+    exposed_sharded_nvlink: Share
+    """The same inside an NVLink domain."""
     jitter: Annotated[float, Meta(ge=0)]
     """What each doubling of the nodes adds to a step."""
     expert_s: Annotated[float, Meta(ge=0)]

@@ -49,6 +49,19 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
     recompute: Recompute = "none"
     flash: bool = True
     """Attention scores stay on the chip (FlashAttention) and don't go through memory."""
+    fused: bool = True
+    """Attention, norms, activations and loss are fused kernels for the GPU (cuDNN, Transformer
+    Engine). Without: PyTorch's own, and FlashAttention in Triton, as in 2023."""
+    sequence_parallel: bool = True
+    """Norms and what is around them are split over TP too (arXiv 2205.05198, section 4.2.2)."""
+    gathered_bytes: int = 2
+    """Of a weight that members of DP gather; 1 where it is sent in FP8 (Megatron's
+    fp8_param_gather)."""
+    gradient_bytes: int = 4
+    """Of a parameter: summed in fp32; 2 where they are summed in bf16."""
+    optimizer_bytes: int = 12
+    """Of a parameter: weights, momentum and variance in fp32; 10 where, of the weights, only the 16
+    bits that bf16 lacks are kept (NeMo's distributed_fused_adam, store_param_remainders)."""
 
     @property
     def gpus(self) -> int:

@@ -14,12 +14,8 @@ from .layout import Layout
 from .model import Model
 
 WEIGHT_BYTES = 2
-GRADIENT_BYTES = 4
-OPTIMIZER_BYTES = 12
-FULL_BYTES = 16
-"""Of a parameter whose every state is split over the DP group."""
 ACTIVATION_BYTES = 2
-_LOGIT_BYTES = 6
+LOGIT_BYTES = 6
 """Of an element of the output: bf16, and fp32 for the loss."""
 
 
@@ -59,8 +55,8 @@ def memory(model: Model, layout: Layout, sequence: int, *, lora_rank: int = 0) -
             held = WEIGHT_BYTES * (dense / members + experts / of_experts)
         return Memory(
             weights=held + WEIGHT_BYTES * adapters,
-            gradients=GRADIENT_BYTES * adapters,
-            optimizer=OPTIMIZER_BYTES * adapters / members,
+            gradients=layout.gradient_bytes * adapters,
+            optimizer=layout.optimizer_bytes * adapters / members,
             activations=activation_bytes(model, layout, sequence),
             gathered=_gathered(model, layout),
         )
@@ -69,14 +65,14 @@ def memory(model: Model, layout: Layout, sequence: int, *, lora_rank: int = 0) -
         return Memory(
             weights=WEIGHT_BYTES * split,
             gradients=WEIGHT_BYTES * split,
-            optimizer=(FULL_BYTES - 2 * WEIGHT_BYTES) * split,
+            optimizer=layout.optimizer_bytes * split,
             activations=activation_bytes(model, layout, sequence),
             gathered=_gathered(model, layout),
         )
     return Memory(
         weights=WEIGHT_BYTES * (dense + experts),
-        gradients=GRADIENT_BYTES * (dense + experts),
-        optimizer=OPTIMIZER_BYTES * (dense / members + experts / of_experts),
+        gradients=layout.gradient_bytes * (dense + experts),
+        optimizer=layout.optimizer_bytes * (dense / members + experts / of_experts),
         activations=activation_bytes(model, layout, sequence),
         gathered=0.0,
     )
@@ -145,6 +141,19 @@ def score_bytes(model: Model, sequence: int, *, flash: bool) -> float:
     return 0.0 if flash else 5.0 * model.heads * sequence
 
 
+def left_bytes(model: Model, layout: Layout) -> float:
+    """Return the bytes of one token in one layer on each GPU of a TP group, scores apart.
+
+    Without sequence parallelism the inputs of norms, of attention and of the feed-forward layer,
+    and two masks of dropout, are whole on each: 10 h bytes of 34 h (arXiv 2205.05198, equation 2).
+    """
+    of_one = layer_activation_bytes(model)
+    if layout.sequence_parallel:
+        return of_one / layout.tp
+    whole = ACTIVATION_BYTES * 4 * model.hidden
+    return whole + 2 * model.hidden + (of_one - whole) / layout.tp
+
+
 def activation_bytes(model: Model, layout: Layout, sequence: int) -> float:
     """Return the activations of the first stage, which holds those of most micro-batches.
 
@@ -156,10 +165,11 @@ def activation_bytes(model: Model, layout: Layout, sequence: int) -> float:
     """
     tokens = sequence * layout.micro_batch / layout.cp
     layers = -(-model.layers // layout.pp)
-    left = layer_activation_bytes(model) + score_bytes(model, sequence, flash=layout.flash)
-    whole = left * tokens / layout.tp
-    kept = ACTIVATION_BYTES * model.hidden * tokens / layout.tp
-    logits = _LOGIT_BYTES * tokens * model.vocab / layout.tp
+    scores = score_bytes(model, sequence, flash=layout.flash) / layout.tp
+    whole = (left_bytes(model, layout) + scores) * tokens
+    kept = ACTIVATION_BYTES * model.hidden * tokens
+    kept /= layout.tp if layout.sequence_parallel else 1
+    logits = LOGIT_BYTES * tokens * model.vocab / layout.tp
     per_micro_batch = layers * (whole if layout.recompute == "none" else kept)
     again = whole if layout.recompute == "full" else 0.0
     if layout.pp == 1:

@@ -4,7 +4,7 @@ A step of m micro-batches on p stages in v chunks takes (m + (p-1)/v) times what
 on the fullest stage (arXiv 2104.04473, section 2.2), and then what of the gradients' exchange no
 computation hides. A micro-batch of T tokens on one GPU takes
 
-    FLOP of linear layers / (peak x efficiency(generation, precision) x w / (w + half_width))
+    FLOP of linear layers / (peak x efficiency x w / (w + half_width))
   + FLOP of attention / (peak in bf16 x attention(generation))
   + traffic x activation bytes / memory bandwidth
   + exposed share x collectives, each alpha + (n-1)/n S/B
@@ -21,9 +21,9 @@ from .accelerator import Accelerator, Precision, Ring, gather_s, ring
 from .constants import Fitted
 from .layout import Layout
 from .memory import (
-    GRADIENT_BYTES,
+    LOGIT_BYTES,
     WEIGHT_BYTES,
-    layer_activation_bytes,
+    left_bytes,
     score_bytes,
     stage_parameters,
 )
@@ -111,9 +111,9 @@ def step_time(
     groups = _Groups.of(layout, gpu)
     if groups is None:
         return "the speed of the NICs is not known"
-    reached = _Reached(
-        peak * known.share, gpu.bf16 * fitted.attention[gpu.generation], fitted.half_width
-    )
+    attention = gpu.bf16 * fitted.attention[gpu.generation]
+    attention *= 1.0 if layout.fused else fitted.unfused_attention
+    reached = _Reached(peak * known.share, attention, known.half_width)
     layer = _layer(
         model,
         layout,
@@ -127,8 +127,10 @@ def step_time(
     tokens = sequence * layout.micro_batch / layout.cp
     head_flops = 2.0 * model.embedding_parameters * tokens / layout.tp * (1 + BACKWARD)
     head = head_flops / reached.linear(tokens, model.hidden, model.vocab / layout.tp)
+    often = 1.0 if layout.fused else fitted.unfused_traffic
+    logits = fitted.logits * often * LOGIT_BYTES * tokens * model.vocab / layout.tp / gpu.hbm
     fullest = -(-model.layers // layout.pp)
-    even = (model.layers * layer.total + head) / layout.pp
+    even = (model.layers * layer.total + head + logits) / layout.pp
     stage = max(fullest * layer.total, even)
     waste = stage - even  # the fullest stage against the average: other stages wait
     share = model.layers / layout.pp
@@ -142,7 +144,7 @@ def step_time(
     update = _OPTIMIZER_TRAFFIC * split / gpu.hbm if trained else 0.0
     quiet = StepTime(
         compute=count * (share * (layer.linear + layer.attention) + head / layout.pp),
-        memory=count * share * layer.memory + update,
+        memory=count * (share * layer.memory + logits / layout.pp) + update,
         tensor=count * share * layer.tensor,
         context=count * share * layer.context,
         expert=count * share * layer.expert,
@@ -166,6 +168,7 @@ class _Groups(msgspec.Struct, frozen=True):
     pipeline: Ring
     in_node: tuple[bool, bool]
     """Whether groups of CP and EP stay inside a domain."""
+    data_in_node: bool
 
     @classmethod
     def of(cls, layout: Layout, gpu: Accelerator) -> _Groups | None:
@@ -183,7 +186,7 @@ class _Groups(msgspec.Struct, frozen=True):
             return None
         inside = (tp * cp <= gpu.domain, tp * ep <= gpu.domain)
         tensor, context, expert, data, pipeline = rings
-        return cls(tensor, context, expert, data, pipeline, inside)
+        return cls(tensor, context, expert, data, pipeline, inside, tp * cp * dp <= gpu.domain)
 
 
 class _Reached(msgspec.Struct, frozen=True):
@@ -226,8 +229,9 @@ def _layer(
     linear = _linear_s(model, layout, reached, fitted, tokens) * passes
     scores = model.attention_flops(sequence) * tokens / layout.tp * (1 + BACKWARD + again)
     attention = scores / (reached.attention)
-    left = layer_activation_bytes(model) + score_bytes(model, sequence, flash=layout.flash)
-    traffic = fitted.traffic * left * tokens / layout.tp
+    scored = score_bytes(model, sequence, flash=layout.flash) / layout.tp
+    often = fitted.traffic * (1.0 if layout.fused else fitted.unfused_traffic)
+    traffic = (often * left_bytes(model, layout) + fitted.scores * scored) * tokens
     whole = WEIGHT_BYTES * tokens * model.hidden
     tensor = (8 + 4 * again) * gather_s(groups.tensor, layout.tp, whole)
     keys = WEIGHT_BYTES * 2 * model.keys * sequence * layout.micro_batch / layout.tp
@@ -291,11 +295,14 @@ def _data_s(
         return own + (gather_s(groups.data, copies, size * experts) if experts else 0.0)
 
     if layout.sharding == "full":
-        each = all_of(2 * WEIGHT_BYTES) + (all_of(WEIGHT_BYTES) if trained else 0.0)
-        return layout.micro_batches * _uncovered(each, stage, fitted.exposed_sharded)
+        each = all_of(2 * layout.gathered_bytes) + (all_of(WEIGHT_BYTES) if trained else 0.0)
+        exposed = fitted.exposed_sharded_nvlink if groups.data_in_node else fitted.exposed_sharded
+        return layout.micro_batches * _uncovered(each, stage, exposed)
     if not trained:
         return 0.0  # adapters alone
-    return _uncovered(all_of(GRADIENT_BYTES + WEIGHT_BYTES), stage, fitted.exposed_network)
+    return _uncovered(
+        all_of(layout.gradient_bytes + layout.gathered_bytes), stage, fitted.exposed_network
+    )
 
 
 def _uncovered(sent: float, computed: float, exposed: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import Counter
 
@@ -41,15 +42,16 @@ def test_the_stated_error_is_that_of_the_runs_set_apart(dense: bool) -> None:
 def test_dense_models_on_a100_and_h100_are_within_the_documented_error() -> None:
     found = summary(APART)
     assert float(str(found["median"])) <= 0.15
-    assert float(str(found["within_30_percent"])) >= 0.95
+    assert float(str(found["worst"])) <= 0.30
+    assert float(str(found["memory_fits"])) >= 0.95
 
 
-def test_a_fit_ends_and_is_no_worse_on_its_own_runs_than_the_written_numbers() -> None:
+def test_a_fit_ends_and_is_no_worse_on_its_own_few_runs_than_the_written_numbers() -> None:
     few = [run for run in RUNS if not run.is_apart and run.is_dense][::10]
     few += [run for run in RUNS if not run.is_apart and not run.is_dense]
-    found = fit(few)
-    by_own = sum(abs(error) for error, _ in errors(few, found))
-    by_written = sum(abs(error) for error, _ in errors(few, constants().fitted))
+    found = fit(few, least_step=0.1)
+    by_own = sum(math.log1p(error) ** 2 for error, _ in errors(few, found))
+    by_written = sum(math.log1p(error) ** 2 for error, _ in errors(few, constants().fitted))
     assert by_own <= by_written * 1.05
 
 

@@ -17,7 +17,7 @@ from ....inventory.size.serving import (
 )
 from ...console import Console, printable, wrap
 from ..table import Column, tabulate
-from .size import UNKNOWN, count, explained
+from .train import UNKNOWN, count, explained
 
 _GIGA = 1e9
 _WIDTH = 100

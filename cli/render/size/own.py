@@ -9,7 +9,7 @@ import msgspec
 from ....schemas.cost.ownership import Influence, Input, Mixed, NodePrice, Owned, Rented
 from ...console import Console, printable, wrap
 from ..table import Column, tabulate
-from .size import UNKNOWN
+from .train import UNKNOWN
 
 _WIDTH = 100
 _BAR = 24
