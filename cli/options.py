@@ -21,6 +21,15 @@ class Format(StrEnum):
     JSON = "json"
 
 
+class SizeFormat(StrEnum):
+    """How sizes are written: for people, programs, tickets and browsers."""
+
+    TEXT = "text"
+    JSON = "json"
+    MARKDOWN = "markdown"
+    HTML = "html"
+
+
 class PlanFormat(StrEnum):
     """How a plan is written: for people, programs and the comment on a pull request."""
 
@@ -96,6 +105,10 @@ SpecPath: TypeAlias = Annotated[
 Nodes: TypeAlias = Annotated[
     list[str],
     typer.Argument(metavar="NODES...", help='Host ranges such as "gpu[001-004]", or pools.'),
+]
+SizeOutput: TypeAlias = Annotated[
+    SizeFormat,
+    typer.Option("--format", help="How the answer is written.", callback=remember_format),
 ]
 OutputFormat: TypeAlias = Annotated[
     Format,

@@ -1,33 +1,45 @@
 """`gcluster size`: which machines a model needs, before there is a spec."""
 
-import re
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import typer
 
 from ...inventory.size.constants import constants
 from ...inventory.size.explanation import explanation, serving_explanation
-from ...inventory.size.hugging_face import ConfigError, read_config
-from ...inventory.size.model import Model, presets
 from ...inventory.size.power import Hall, Power, power
-from ...inventory.size.serving import Load, ServingPlan, serving_constants, serving_plan
-from ...inventory.size.training import BATCH_TOKENS, MARGIN, Plan, Workload, plan
-from ...lifecycle.cluster.outcome import Exit, LifecycleError
-from ...schemas.catalog import Catalog, CatalogError, load_catalog
-from ...schemas.cost.bill import bill
-from ...schemas.diagnostics import closest, listing
-from ...schemas.load import load_text
-from ...schemas.spec.units import Duration, Percent
+from ...inventory.size.serving import (
+    Load,
+    ServingPlan,
+    by_batch,
+    serving_constants,
+    serving_plan,
+    swings,
+)
+from ...inventory.size.training import (
+    BATCH_TOKENS,
+    MARGIN,
+    Plan,
+    Workload,
+    levers,
+    plan,
+    room,
+    scaling,
+)
+from ...lifecycle.cluster.outcome import Exit
+from ...schemas.catalog import Catalog
 from ..app import group
 from ..console import emit, say, stdout
-from ..new_file import write_new
-from ..options import Format, OutputFormat
+from ..options import SizeFormat, SizeOutput, complete_target
 from ..render.document import document
+from ..render.size.page import PAGES, written
 from ..render.size.serve import ServingAnswer, serving_text
+from ..render.size.serve_page import serve_page
 from ..render.size.train import Answer, answer_text, plan_document
-from ..render.spec.starter import MOST_NODES, NO_REGION, Wish, starter_spec
-from ..size_own import machine_type, own, usage
+from ..render.size.train_page import train_page
+from ..size import words
+from ..size.measured import measured
+from ..size.own import machine_type, own, usage
 
 app = group("size")
 
@@ -62,11 +74,9 @@ SpecFile: TypeAlias = Annotated[
     Path | None,
     typer.Option("--spec", metavar="FILE", help="Write a spec of the first machines listed."),
 ]
-_COUNT = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([kKMGBT]?)")
-_FACTORS = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12}
+_GIGA = 1e9
 _MOST_TOKENS = 1e16
 _MOST_SEQUENCE = 2**24
-_MOST_MODEL_BYTES = 2**20
 
 
 @app.callback()
@@ -128,32 +138,66 @@ def train(  # noqa: PLR0917  # typer reads the options from the parameters
         float | None,
         typer.Option("--co2", min=0, max=5, help="kg CO2e of a kWh; default: the region's."),
     ] = None,
+    storage_read: Annotated[
+        float | None,
+        typer.Option("--storage-read", min=0.001, max=1e6, help="GB/s that storage delivers."),
+    ] = None,
+    storage_write: Annotated[
+        float | None,
+        typer.Option("--storage-write", min=0.001, max=1e6, help="GB/s that storage takes."),
+    ] = None,
+    token_bytes: Annotated[
+        float, typer.Option("--token-bytes", min=0.1, max=1e7, help="Bytes read for a token.")
+    ] = 4.0,
+    oversubscription: Annotated[
+        float,
+        typer.Option("--oversubscription", min=1, max=64, help="Of leaf switches: 2 is 2:1."),
+    ] = 1.0,
+    leaf_nodes: Annotated[
+        int | None,
+        typer.Option("--leaf-nodes", min=1, max=16384, help="Nodes below one leaf switch."),
+    ] = None,
+    from_cluster: Annotated[
+        str,
+        typer.Option(
+            "--from-cluster",
+            metavar="CLUSTER",
+            help="Bandwidths of its certificate count.",
+            autocompletion=complete_target,
+        ),
+    ] = "",
     catalog: Catalogs = None,
     explain: Explain = False,
     spec: SpecFile = None,
     name: Annotated[
         str, typer.Option("--name", help="With --spec: name of the cluster.")
     ] = "train",
-    fmt: OutputFormat = Format.TEXT,
+    fmt: SizeOutput = SizeFormat.TEXT,
 ) -> Exit:
     """Size a training run: layout, memory, time and cost.
 
     Nothing is looked up or made. Exit code 1 when the model fits on none of the machines.
     """
-    known = _catalog(catalog or [])
+    known = words.catalog(catalog or [])
     wanted = [machine_type(known, word.strip()) for word in machine.split(",")]
-    shape = _model(model)
-    length = int(_count("--sequence", sequence, _MOST_SEQUENCE) or min(shape.sequence, 8192))
+    shape = words.model(model)
+    length = int(words.count("--sequence", sequence, _MOST_SEQUENCE) or min(shape.sequence, 8192))
     work = Workload(
         model=shape,
         sequence=length,
-        batch_tokens=int(_count("--batch", batch, _MOST_TOKENS) or BATCH_TOKENS),
-        tokens=_count("--tokens", tokens, _MOST_TOKENS),
-        deadline_s=_deadline(deadline, tokens),
+        batch_tokens=int(words.count("--batch", batch, _MOST_TOKENS) or BATCH_TOKENS),
+        tokens=words.count("--tokens", tokens, _MOST_TOKENS),
+        deadline_s=words.deadline(deadline, tokens),
         precision=precision,
         method=method,
         lora_rank=lora_rank,
-        margin=_share(margin),
+        margin=words.share(margin),
+        token_bytes=token_bytes,
+        read=None if storage_read is None else storage_read * _GIGA,
+        write=None if storage_write is None else storage_write * _GIGA,
+        oversubscription=oversubscription,
+        leaf_nodes=leaf_nodes,
+        measured=measured(from_cluster, [each.name for each in wanted]),
     )
     fitted = constants()
     plans = ranked(
@@ -166,14 +210,30 @@ def train(  # noqa: PLR0917  # typer reads the options from the parameters
     }
     hall = Hall(pue=pue, rack_kw=rack_kw, kg_co2_per_kwh=co2)
     drawn = {each.machine: _power(known, each, hall) for each in plans if each.best}
-    written = None
+    kept = None
     if spec is not None and plans[0].best is not None:
-        written = _write(spec, name, plans[0], known)
+        kept = words.write(spec, name, plans[0], known)
+    types = known.machines
+    fits = [(each, each.best) for each in plans if each.best] if fmt in PAGES else []
     answer = Answer(
-        work=work, plans=plans, constants=fitted, explained=whys, power=drawn, written=written
+        work=work,
+        plans=plans,
+        constants=fitted,
+        explained=whys,
+        power=drawn,
+        written=kept,
+        room={each.machine: room(work, types[each.machine]) for each in plans},
+        levers={
+            each.machine: levers(work, types[each.machine], best, fitted) for each, best in fits
+        },
+        scaling={
+            each.machine: scaling(work, types[each.machine], fitted, each.nodes) for each, _ in fits
+        },
     )
-    if fmt is Format.JSON:
+    if fmt is SizeFormat.JSON:
         emit(document(plan_document(answer)))
+    elif fmt in PAGES:
+        emit(written(train_page(answer), fmt))
     else:
         say(answer_text(answer, stdout()))
     return Exit.OK if any(each.best for each in plans) else Exit.FAILED
@@ -219,7 +279,7 @@ def serve(  # noqa: PLR0917  # typer reads the options from the parameters
     name: Annotated[
         str, typer.Option("--name", help="With --spec: name of the cluster.")
     ] = "serve",
-    fmt: OutputFormat = Format.TEXT,
+    fmt: SizeOutput = SizeFormat.TEXT,
 ) -> Exit:
     """Size a service: replicas, latency, nodes and $ a token.
 
@@ -227,33 +287,42 @@ def serve(  # noqa: PLR0917  # typer reads the options from the parameters
     """
     if (requests is None) == (users is None):
         raise usage("give one of --requests and --users", "--requests 10")
-    known = _catalog(catalog or [])
+    known = words.catalog(catalog or [])
     wanted = [machine_type(known, word.strip()) for word in machine.split(",")]
     load = Load(
-        model=_model(model),
-        requests_per_s=requests or (users or 0) / _seconds("--every", every),
+        model=words.model(model),
+        requests_per_s=requests or (users or 0) / words.seconds("--every", every),
         input_tokens=input_tokens,
         output_tokens=output_tokens,
         first_token_s=ttft_ms / 1000,
         per_token_s=tpot_ms / 1000,
         precision=precision,
-        margin=_share(margin),
+        margin=words.share(margin),
     )
     figures = serving_constants()
     plans = cheapest([serving_plan(load, each, figures, region or None) for each in wanted])
-    written = None
+    kept = None
     if spec is not None and plans[0].replica is not None:
-        written = _write(spec, name, plans[0], known)
+        kept = words.write(spec, name, plans[0], known)
     whys = {
         each.machine: serving_explanation(load, known.machines[each.machine], each, figures)
         for each in plans
         if explain
     }
+    fits = [(each.machine, each.replica) for each in plans if each.replica and fmt in PAGES]
     answer = ServingAnswer(
-        load=load, plans=plans, constants=figures, explanation=whys, written=written
+        load=load,
+        plans=plans,
+        constants=figures,
+        explanation=whys,
+        written=kept,
+        by_batch={name: by_batch(load, known.machines[name], figures, one) for name, one in fits},
+        swings={name: swings(load, known.machines[name], figures, one) for name, one in fits},
     )
-    if fmt is Format.JSON:
+    if fmt is SizeFormat.JSON:
         emit(document(answer))
+    elif fmt in PAGES:
+        emit(written(serve_page(answer), fmt))
     else:
         say(serving_text(answer, stdout()))
     return Exit.OK if any(each.replica for each in plans) else Exit.FAILED
@@ -293,103 +362,3 @@ def _power(catalog: Catalog, best: Plan, hall: Hall) -> Power | None:
         facts=catalog.providers.get(machine.sites[0]),
         region=best.price.region if best.price else None,
     )
-
-
-def _write(path: Path, name: str, best: Plan | ServingPlan, catalog: Catalog) -> dict[str, Any]:
-    """Write the spec of a plan; return what it costs, as `gcluster cost` says."""
-    provider = catalog.machines[best.machine].sites[0]
-    if provider in NO_REGION and best.nodes > MOST_NODES:
-        raise usage(
-            f"--spec: {best.nodes:,} hosts are more than the {MOST_NODES} that a first spec lists",
-            "gcluster init --provider bare-metal writes one to extend",
-        )
-    region = (best.price.region if best.price else None) or ""
-    text = starter_spec(
-        Wish(provider=provider, name=name, machine=best.machine, nodes=best.nodes, region=region)
-    )
-    loaded = load_text(text, file=str(path))
-    errors = [each for each in loaded.diagnostics if each.is_error]
-    if loaded.spec is None or errors:
-        raise LifecycleError(*errors, exit_code=Exit.SPEC)
-    costs = bill(loaded.spec, catalog)
-    write_new(path, text, hint="give another path: --spec FILE")
-    return {
-        "path": str(path),
-        "usd_per_hour": costs.totals.hour.usd,
-        "pool_usd_per_hour": next(
-            (pool.usd_per_hour for pool in costs.pools if pool.machine == best.machine), None
-        ),
-    }
-
-
-def _catalog(files: list[Path]) -> Catalog:
-    try:
-        return load_catalog(files)
-    except CatalogError as error:
-        raise LifecycleError(*error.diagnostics, exit_code=Exit.SPEC) from error
-
-
-def _model(word: str) -> Model:
-    """Return a model by its name, or from a config.json."""
-    known = presets()
-    if word in known:
-        return known[word]
-    path = Path(word)
-    if not path.suffix and "/" not in word:
-        near = closest(word, known)
-        hint = f'did you mean "{near}"? ' if near else ""
-        raise usage(
-            f'no model is called "{word}"',
-            f"{hint}known: {listing(known, limit=40)}; or the path of a config.json",
-        )
-    try:
-        with path.open("rb") as file:
-            content = file.read(
-                _MOST_MODEL_BYTES
-            )  # a longer one ends in the middle, and is refused
-        return read_config(content, path.parent.name or path.stem)
-    except (OSError, ConfigError) as error:
-        why = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
-        raise usage(
-            f"{word} can't be read as a model: {why}",
-            "a config.json as Hugging Face has it: hidden_size, num_hidden_layers, ...",
-        ) from error
-
-
-def _count(option: str, text: str, most: float) -> float | None:
-    """Read "1.4T", "500B" or 8192; None where nothing is said."""
-    if not text:
-        return None
-    found = _COUNT.fullmatch(text.strip())
-    value = float(found[1]) * _FACTORS[found[2]] if found else 0.0
-    if not 1 <= value <= most:
-        raise usage(f'{option} "{text}" is no count of tokens', "such as 1.4T, 500B, 4M or 8192")
-    return value
-
-
-def _deadline(text: str, tokens: str) -> float | None:
-    if not text:
-        return None
-    if not tokens:
-        raise usage("--deadline needs --tokens: how much is to be done by then", "--tokens 1.4T")
-    return _seconds("--deadline", text)
-
-
-def _seconds(option: str, text: str) -> float:
-    try:
-        seconds = float(Duration.parse(text).value)
-    except ValueError:
-        seconds = 0.0
-    if seconds <= 0:
-        raise usage(f'{option} "{text}" is no length of time', "such as 30d, 12h or 30s")
-    return seconds
-
-
-def _share(text: str) -> float:
-    try:
-        share = Percent.parse(text).value if text.endswith("%") else float(text)
-    except ValueError:
-        share = -1.0
-    if not 0 <= share < 1:
-        raise usage(f'--margin "{text}" is no part of a GPU\'s memory', "such as 5% or 0.05")
-    return share

@@ -67,6 +67,10 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
     nic: float | None
     """Bytes/s between nodes for each GPU, one direction; None: not in the catalog."""
     per_node: int
+    leaf: int | None = None
+    """GPUs below one leaf switch; None: as if all were."""
+    oversubscription: float = 1.0
+    """Bandwidth of a leaf's hosts against that of its links to the spine; 1: none."""
 
     def peak(self, precision: Precision) -> float | None:
         """Return FLOP/s in a precision; None: it can't."""
@@ -130,7 +134,9 @@ def ring(gpu: Accelerator, span: int, members: int) -> Ring | None:
 
     A group inside an NVLink domain uses NVLink. One that leaves it is as fast as the NICs of those
     of its members that share a domain, all at once: a ring crosses from one domain to the next
-    once, and NCCL makes as many rings as there are NICs. None: the NICs' speed is not known.
+    once, and NCCL makes as many rings as there are NICs (a hierarchy of NVLink and rails). One that
+    leaves its leaf crosses the spine once a leaf, over links that `oversubscription` times as many
+    members share. None: the NICs' speed is not known.
 
     Args:
         gpu: one of them.
@@ -143,6 +149,10 @@ def ring(gpu: Accelerator, span: int, members: int) -> Ring | None:
         return None
     together = max(1, gpu.domain * members // span)
     nics = gpu.nic * together
+    if gpu.leaf is not None and span > gpu.leaf:
+        # a ring crosses once a leaf; the groups with members below it share its links to the spine
+        below = max(1, gpu.leaf * members // span // together)
+        nics = min(nics, nics * below / gpu.oversubscription)
     return Ring(min(nics, gpu.nvlink) if together > 1 else nics, NIC_LATENCY_S)
 
 

@@ -21,7 +21,7 @@ from .serving import (
     cache_bytes_per_token,
 )
 from .step_time import StepTime
-from .training import Candidate, Plan, Workload, accuracy, steps
+from .training import Candidate, Plan, Workload, accuracy, joined, steps
 
 _GIGA = 1e9
 _ZERO = "ZeRO (arXiv 1910.02054), Megatron Core's distributed optimizer"
@@ -38,6 +38,8 @@ MOVES = {
     "bubble": "stages that wait: a larger --batch, fewer stages, or more chunks of layers",
     "data": "gradients between nodes: a larger --batch, fewer GPUs, or a faster network",
     "jitter": "the slowest node: fewer, larger nodes",
+    "input": "storage that delivers tokens more slowly than they are used: faster storage "
+    "(--storage-read), a cache on the nodes, or data packed smaller",
 }
 """Part of a step -> what it is and what would move it."""
 
@@ -67,7 +69,7 @@ def explanation(
     work: Workload, machine: Machine, plan: Plan, constants: Constants
 ) -> list[Explained]:
     """Return every figure of a plan that has a layout, in the order in which they follow."""
-    best, gpu = plan.best, accelerator(machine)
+    best, gpu = plan.best, joined(work, machine)
     if best is None or isinstance(gpu, str):
         return []
     return [
@@ -75,7 +77,7 @@ def explanation(
         for part in (
             _of_model(work),
             _of_memory(work, best),
-            _of_machine(machine),
+            _of_machine(machine, work),
             _of_time(work, best, constants, gpu.generation),
             _of_run(work, plan, best, constants),
         )
@@ -160,8 +162,8 @@ def _of_memory(work: Workload, best: Candidate) -> Iterator[_Row]:
     )
 
 
-def _of_machine(machine: Machine) -> Iterator[_Row]:
-    gpu = accelerator(machine)
+def _of_machine(machine: Machine, work: Workload | None = None) -> Iterator[_Row]:
+    gpu = accelerator(machine) if work is None else joined(work, machine)
     if isinstance(gpu, str) or machine.gpu is None:
         return
     peak = peaks()[gpu.gpu]
@@ -218,6 +220,7 @@ def _of_time(
         f"m {layout.micro_batches}; and uneven stages",
         "data": "gradients and weights, what no computation hides",
         "jitter": "fitted x log2(nodes)",
+        "input": "bytes of a step's tokens / what storage delivers, beyond the step itself",
     }
     for part, seconds in best.time.parts.items():
         if seconds > 0:

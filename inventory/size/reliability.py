@@ -38,37 +38,41 @@ class Reliability(msgspec.Struct, frozen=True, kw_only=True):
     interval_s: float
     """Daly's optimum."""
     write_bytes_per_s: float
-    """What storage must take to write a checkpoint in C."""
+    """What storage takes, or must take, to write a checkpoint in C."""
     goodput: float
     """Share of the time that moves the run on."""
     spare_nodes: int
     source: str
 
 
-def reliability(parameters: int, gpus: int, per_node: int) -> Reliability:
+def reliability(
+    parameters: int, gpus: int, per_node: int, write: float | None = None
+) -> Reliability:
     """Return what failures do to a job.
 
     Args:
         parameters: of the model; what a checkpoint holds of each is in the catalog.
         gpus: of the job; one failure stops all.
         per_node: GPUs of a node.
+        write: bytes/s that storage takes; None: as much as writes a checkpoint in CHECKPOINT_S.
     """
     figures = observed()
     rate = figures.failures[0]
     per_second = rate.per_gpu_hour * gpus / _HOUR
     between = 1 / per_second
     size = parameters * figures.checkpoints.bytes_per_parameter
-    interval = daly_s(CHECKPOINT_S, between)
+    saving = CHECKPOINT_S if write is None else size / write
+    interval = daly_s(saving, between)
     # saving, and for each failure the restart and half an interval that is done again
-    lost = CHECKPOINT_S / (interval + CHECKPOINT_S)
-    again = (RESTART_S + (interval + CHECKPOINT_S) / 2) / between
+    lost = saving / (interval + saving)
+    again = (RESTART_S + (interval + saving) / 2) / between
     return Reliability(
         failures_per_day=per_second * _DAY,
         hours_between=between / _HOUR,
         checkpoint_bytes=size,
-        checkpoint_s=CHECKPOINT_S,
+        checkpoint_s=saving,
         interval_s=interval,
-        write_bytes_per_s=size / CHECKPOINT_S,
+        write_bytes_per_s=size / saving,
         goodput=max(0.0, 1 - lost) / (1 + again),
         spare_nodes=_spares(per_second * _DAY * SPARE_DAYS) if gpus > per_node else 0,
         source=f"{rate.source}, {rate.date}",

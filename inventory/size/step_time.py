@@ -54,6 +54,8 @@ class StepTime(msgspec.Struct, frozen=True, kw_only=True):
     """Gradients and weights between the members of DP."""
     jitter: float
     """Waiting for the slowest node."""
+    input: float = 0.0
+    """Waiting for tokens that storage has not delivered yet."""
 
     @property
     def total(self) -> float:

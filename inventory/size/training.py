@@ -33,6 +33,19 @@ _PER_DOUBLING = 8
 _DAY = 86_400.0
 
 
+class Measured(msgspec.Struct, frozen=True, kw_only=True):
+    """Bus bandwidths of AllReduce that a cluster's gate measured, bytes/s."""
+
+    cluster: str
+    time: str
+    machine: str
+    """Type of the nodes; other types keep the catalog's figures."""
+    between: float | None
+    """Between nodes, for all GPUs of a node together; None: not measured."""
+    inside: float | None
+    """Inside a node, for each GPU; None: not measured."""
+
+
 class Workload(msgspec.Struct, frozen=True, kw_only=True):
     """What is trained, and how."""
 
@@ -50,6 +63,18 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     lora_rank: int = 16
     margin: float = MARGIN
     """Part of the memory that stays free."""
+    token_bytes: float = 4.0
+    """What is read for a token: 4 of text, kilobytes of images or video."""
+    read: float | None = None
+    """Bytes/s that storage delivers; None: enough."""
+    write: float | None = None
+    """Bytes/s that storage takes; None: enough to write a checkpoint in a minute."""
+    oversubscription: float = 1.0
+    """Of a leaf's links to the spine."""
+    leaf_nodes: int | None = None
+    """Nodes below a leaf; None: as if all were."""
+    measured: Measured | None = None
+    """Bandwidths of a cluster's certificate, which count instead of the catalog's."""
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,7 +159,7 @@ def plan(
         nodes: how many; None: as few as fit, and as meet the deadline where there is one.
         region: whose price counts; None: the first that the catalog has.
     """
-    gpu = accelerator(machine)
+    gpu = joined(work, machine)
     if isinstance(gpu, str):
         return Plan(machine=machine.name, nodes=0, gpus=0, tried=0, why_not=gpu)
     price = price_of(machine, region)
@@ -156,6 +181,29 @@ def plan(
         if _is_answer(fewer):
             return fewer
     return found
+
+
+def joined(work: Workload, machine: Machine) -> Accelerator | str:
+    """Return a machine's GPU with the fabric of the workload, or why it isn't known."""
+    gpu = accelerator(machine)
+    if isinstance(gpu, str):
+        return gpu
+    leaf = None if work.leaf_nodes is None else work.leaf_nodes * gpu.per_node
+    if leaf is None and work.oversubscription > 1:
+        leaf = gpu.per_node
+    gpu = msgspec.structs.replace(gpu, leaf=leaf, oversubscription=work.oversubscription)
+    seen = work.measured
+    if seen is None or seen.machine != machine.name:
+        return gpu
+    nic = gpu.nic if seen.between is None else seen.between / gpu.per_node
+    nvlink = gpu.nvlink if seen.inside is None else seen.inside
+    return msgspec.structs.replace(gpu, nic=nic, nvlink=nvlink)
+
+
+def room(work: Workload, machine: Machine) -> float:
+    """Return the bytes of a GPU's memory that a layout may take; 0: not known."""
+    gpu = machine.gpu
+    return gpu.memory_gib * 2.0**30 * (1 - work.margin) if gpu else 0.0
 
 
 def _is_answer(found: Plan) -> bool:
@@ -232,7 +280,7 @@ def _planned(
     risk = run = None
     if best:
         saved = work.model.lora_parameters(rank) if rank else work.model.parameters
-        risk = reliability(saved, gpus, gpu.per_node)
+        risk = reliability(saved, gpus, gpu.per_node, work.write)
         run = _run(work, best[0], risk, constants, usd)
     return msgspec.structs.replace(
         none,
@@ -266,6 +314,10 @@ def _candidate(
     )
     if isinstance(time, str):
         return time
+    if work.read is not None:  # the next step's tokens are read while this one computes
+        tokens = layout.sequences * work.sequence
+        waited = max(0.0, tokens * work.token_bytes / work.read - time.total)
+        time = msgspec.structs.replace(time, input=waited)
     tokens_per_s = layout.sequences * work.sequence / time.total
     flops = work.model.flops_per_token(work.sequence, trained=trained)
     return Candidate(
@@ -303,3 +355,62 @@ def steps(work: Workload, best: Candidate) -> int | None:
     if work.tokens is None:
         return None
     return math.ceil(work.tokens / (best.layout.sequences * work.sequence))
+
+
+class Lever(msgspec.Struct, frozen=True, kw_only=True):
+    """How a step's time changes with half and with double of something, as a share of it."""
+
+    name: str
+    half: float
+    double: float
+
+
+def levers(work: Workload, machine: Machine, best: Candidate, constants: Constants) -> list[Lever]:
+    """Return what moves a step of a layout, the strongest first; what doesn't is left out."""
+    gpu = joined(work, machine)
+    peak = None if isinstance(gpu, str) else gpu.peak(work.precision)
+    if isinstance(gpu, str) or peak is None:
+        return []
+
+    def change(factor: float, *names: str) -> float:
+        by = {name: getattr(gpu, name) for name in names}
+        scaled = {name: value and value * factor for name, value in by.items()}
+        other = msgspec.structs.replace(gpu, **scaled)
+        found = _candidate(work, best.layout, best.memory, other, constants, peak=peak)
+        return 0.0 if isinstance(found, str) else found.time.total / best.time.total - 1
+
+    def read(factor: float) -> float:
+        if work.read is None:
+            return 0.0
+        slow = msgspec.structs.replace(work, read=work.read * factor)
+        found = _candidate(slow, best.layout, best.memory, gpu, constants, peak=peak)
+        return 0.0 if isinstance(found, str) else found.time.total / best.time.total - 1
+
+    found = [
+        Lever(name=name, half=change(0.5, *fields), double=change(2.0, *fields))
+        for name, fields in _LEVERS.items()
+    ]
+    found.append(Lever(name="storage, reading", half=read(0.5), double=read(2.0)))
+    moving = [each for each in found if max(abs(each.half), abs(each.double)) >= _LEAST_CHANGE]
+    return sorted(moving, key=lambda each: -abs(each.half))
+
+
+_LEVERS = {
+    "arithmetic of a GPU": ("bf16", "fp8"),
+    "its memory's bandwidth": ("hbm",),
+    "NVLink": ("nvlink",),
+    "network": ("nic",),
+}
+_LEAST_CHANGE = 0.0005
+
+
+def scaling(
+    work: Workload, machine: Machine, constants: Constants, nodes: int
+) -> list[tuple[int, float]]:
+    """Return GPUs and tokens a second of the best layouts on a quarter to four times as many."""
+    found = []
+    for count in sorted({max(1, nodes // 4), max(1, nodes // 2), nodes, 2 * nodes, 4 * nodes}):
+        tried = plan(work, machine, constants, nodes=count)
+        if tried.best is not None and tried.gpus <= MOST_GPUS:
+            found.append((tried.gpus, tried.best.tokens_per_s))
+    return found

@@ -131,6 +131,14 @@ class Mixed(msgspec.Struct, frozen=True, kw_only=True):
     """USD, with nothing owned."""
 
 
+class Refused(msgspec.Struct, frozen=True, kw_only=True):
+    """A way to have GPUs that breaks a constraint."""
+
+    option: str
+    """own, or how it is rented."""
+    reason: str
+
+
 class Influence(msgspec.Struct, frozen=True, kw_only=True):
     """How far an input moves what owning costs more than renting, for a GPU hour of work."""
 
@@ -221,6 +229,54 @@ def rented(
         break_even_use=even if even is not None and even <= 1 else None,
         payback_months=payback if payback is not None and payback <= years * _MONTHS else None,
     )
+
+
+def over_use(
+    cluster: Cluster, values: Values, prices: Mapping[str, float], gpus_a_node: int
+) -> dict[str, list[tuple[float, float]]]:
+    """Return for owning and each way to rent what it costs over the years at ten uses.
+
+    Args:
+        cluster: what would be bought.
+        values: the inputs; `use` doesn't count.
+        prices: option -> USD of a rented node and hour.
+        gpus_a_node: of a rented node.
+    """
+    uses = [each / 10 for each in range(1, 11)]
+    found = {
+        "own": [(use, owned(cluster, {**values, "use": use}).total) for use in uses],
+    }
+    for option, usd in prices.items():
+        found[option] = [
+            (
+                use,
+                rented(
+                    cluster,
+                    {**values, "use": use},
+                    option=option,
+                    usd_per_hour=usd,
+                    gpus_a_node=gpus_a_node,
+                ).total,
+            )
+            for use in uses
+        ]
+    return found
+
+
+def over_time(
+    own: Owned, ways: Sequence[Rented], years: float
+) -> dict[str, list[tuple[float, float]]]:
+    """Return for owning and each way to rent what is paid until each quarter's end.
+
+    Owning is the purchase at once and what runs, without interest; what the nodes are worth in the
+    end is not taken off.
+    """
+    months = [float(each) for each in range(0, math.ceil(years * _MONTHS) + 1, 3)]
+    found = {"own": [(each, own.purchase + own.running * each) for each in months]}
+    for way in ways:
+        monthly = way.total / (years * _MONTHS)
+        found[way.option] = [(each, monthly * each) for each in months]
+    return found
 
 
 def mixed(node: Cluster, values: Values, busy: Sequence[float], usd_per_hour: float) -> Mixed:

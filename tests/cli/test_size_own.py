@@ -70,3 +70,69 @@ def test_a_wrong_option_is_a_mistake_of_usage(
     done = run("size", "own", *words)
     assert done.exit_code == 64
     assert message in done.stderr
+
+
+def test_options_that_break_a_constraint_are_named_with_every_reason(run: Run) -> None:
+    words = ("--within", "60d", "--only-in", "eu-west-1", "--require", "HIPAA")
+    done = run(*OWN, *RENT, *words, "--certified", "rent=hipaa", "--format", "json")
+    refused = {each["option"]: each["reason"] for each in json.loads(done.stdout)["refused"]}
+    assert "12 weeks after the order, not within 8.57" in refused["own"]
+    assert "meets hipaa" in refused["own"]
+    assert "in us-east-1, and data may be in eu-west-1 only" in refused["on-demand"]
+    assert "hipaa" not in refused["on-demand"]
+    assert json.loads(done.stdout)["rented"] == []
+    text = " ".join(run(*OWN, *RENT, *words).stdout.split())
+    assert "left out: capacity-block: in us-east-1" in text
+
+
+def test_constraints_that_are_met_refuse_nothing(run: Run) -> None:
+    words = ("--within", "100d", "--only-in", "us-east-1", "--require", "iso27001")
+    certified = ("--certified", "own=iso27001", "--certified", "rent=iso27001,hipaa")
+    found = json.loads(run(*OWN, *RENT, *words, *certified, "--format", "json").stdout)
+    assert found["refused"] == []
+    assert {each["option"] for each in found["rented"]} == {"on-demand", "capacity-block"}
+
+
+def test_a_table_of_sacct_is_a_load_as_one_of_swf_is(run: Run, tmp_path: Path) -> None:
+    """The columns and the form of AllocTRES are those of Slurm's pages on sacct and TRES."""
+    swf, table = tmp_path / "load.swf", tmp_path / "load.txt"
+    swf.write_text(TRACE, encoding="utf-8")
+    table.write_text(
+        "JobID|State|Start|End|AllocTRES\n"
+        "1|COMPLETED|2026-11-01T00:00:00|2026-11-02T00:00:00|billing=64,cpu=64,gres/gpu=64\n"
+        "2|FAILED|2026-11-01T01:00:00|2026-11-01T02:00:00|gres/gpu:h100=64,gres/gpu=64,node=8\n"
+        "3|RUNNING|2026-11-01T01:00:00|Unknown|gres/gpu=8\n"
+        "4|CANCELLED by 0|None|2026-11-01T02:00:00|\n",
+        encoding="utf-8",
+    )
+    by_swf, by_table = (
+        json.loads(run(*OWN, *RENT, "--trace", str(path), "--format", "json").stdout)["mixed"]
+        for path in (swf, table)
+    )
+    assert by_table == by_swf
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("1|today|2026-11-02T00:00:00|gres/gpu=8", '"today" is no time'),
+        ("1|2026-11-02T00:00:00", "2 columns, not 4"),
+        ("1|2026-11-01T00:00:00|2026-11-02T00:00:00|cpu=8", "no job that ended held GPUs"),
+    ],
+)
+def test_a_table_that_cannot_be_read_is_refused_with_its_line(
+    run: Run, tmp_path: Path, line: str, why: str
+) -> None:
+    table = tmp_path / "load.txt"
+    table.write_text(f"JobID|Start|End|AllocTRES\n{line}\n", encoding="utf-8")
+    done = run(*OWN, *RENT, "--trace", str(table))
+    assert done.exit_code == 2
+    assert "GC957" in done.stderr
+    assert why in done.stderr
+
+
+def test_the_curves_cross_at_the_break_even_use(run: Run) -> None:
+    found = json.loads(run(*OWN, *RENT, "--format", "json").stdout)
+    even = next(each for each in found["rented"] if each["option"] == "on-demand")["break_even_use"]
+    own, rent = dict(found["over_use"]["own"]), dict(found["over_use"]["on-demand"])
+    assert all((own[use] < rent[use]) == (use > even) for use in own)

@@ -1,5 +1,5 @@
 // Drives Chromium over a page of `gcluster dashboard`: node browse.mjs STEPS.json
-// Steps: {url, steps: [{width, height, dark, goto, press, type: [selector, text], click, wait, shot, evaluate}]}
+// Steps: {url, steps: [{width, height, dark, goto, open (a file, not the dashboard), press, type: [selector, text], click, wait, shot, evaluate}]}
 // Prints JSON: {messages: what the console and the page complained of, requests: addresses asked, values: of each evaluate}
 import { readFileSync } from "node:fs";
 import puppeteer from "puppeteer-core";
@@ -23,6 +23,7 @@ try {
       await page.goto(url + step.goto, { waitUntil: "load" });
       await page.waitForSelector("html[data-ready]");
     }
+    if (step.open) await page.goto(url, { waitUntil: "load" });
     for (const key of step.press ?? []) await page.keyboard.press(key);
     if (step.type) await page.type(...step.type);
     if (step.click) await page.click(step.click);

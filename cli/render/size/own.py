@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from ....schemas.cost.ownership import Influence, Input, Mixed, NodePrice, Owned, Rented
+from ....schemas.cost.ownership import Influence, Input, Mixed, NodePrice, Owned, Refused, Rented
 from ...console import Console, printable, wrap
 from ..table import Column, tabulate
 from .train import UNKNOWN
@@ -62,6 +62,12 @@ class OwnershipAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """Where the node's price is from; None: given."""
     inputs: list[Input]
     explain: bool = False
+    refused: list[Refused] = []
+    """Ways that break a constraint."""
+    over_use: dict[str, list[tuple[float, float]]] = {}
+    """Way -> use and USD over the years."""
+    over_time: dict[str, list[tuple[float, float]]] = {}
+    """Way -> months and USD paid until then."""
 
 
 def ownership_text(answer: OwnershipAnswer, console: Console) -> str:
@@ -71,7 +77,7 @@ def ownership_text(answer: OwnershipAnswer, console: Console) -> str:
         [name, _usd(usd), f"{usd / hours:.2f}"] for name, usd in answer.owned.items.items() if usd
     ]
     items.append(["together", _usd(answer.owned.total), f"{answer.owned_usd_per_gpu_hour:.2f}"])
-    lines = [*_folded(_headline(answer), console), "", *_table(_OWN, items, console)]
+    lines = [*_folded(headline(answer), console), "", *_table(_OWN, items, console)]
     if answer.rented:
         rows = [
             [
@@ -89,13 +95,14 @@ def ownership_text(answer: OwnershipAnswer, console: Console) -> str:
     shown = answer.influences if answer.explain else answer.influences[:_MOST_INFLUENCES]
     lines += ["", *_table(_MOVES, [_influence(each, answer, console) for each in shown], console)]
     lines.append("")
-    for note in _notes(answer):
+    for note in notes(answer):
         lines += _folded(note, console)
     text = console.plain("\n".join(lines))
     return text if console.unicode else text.replace(UNKNOWN, "-")
 
 
-def _headline(answer: OwnershipAnswer) -> str:
+def headline(answer: OwnershipAnswer) -> str:
+    """Return what is compared."""
     values = answer.values
     where = f" in {printable(answer.region)}" if answer.region else ""
     rent = f"; rented: {printable(answer.rent)}{where}" if answer.rent else ""
@@ -120,14 +127,15 @@ def _influence(each: Influence, answer: OwnershipAnswer, console: Console) -> li
     unit = next((known.unit for known in answer.inputs if known.name == each.name), "USD")
     return [
         each.name,
-        _value(each.low, unit),
-        _value(each.high, unit),
+        shown_value(each.low, unit),
+        shown_value(each.high, unit),
         f"{each.usd_at_low:+.2f} {each.usd_at_high:+.2f}",
         bar,
     ]
 
 
-def _value(value: float, unit: str) -> str:
+def shown_value(value: float, unit: str) -> str:
+    """Return an input's value with its unit."""
     if unit == "share":
         return f"{value:.0%}"
     if unit != "USD":
@@ -135,7 +143,8 @@ def _value(value: float, unit: str) -> str:
     return f"${value:,.4g}" if value < _CENTS_COUNT else f"${value:,.0f}"
 
 
-def _notes(answer: OwnershipAnswer) -> Iterator[str]:
+def notes(answer: OwnershipAnswer) -> Iterator[str]:
+    """Yield what is to be known of the figures."""
     mixed = answer.mixed
     if mixed is not None:
         yield (
@@ -159,10 +168,11 @@ def _notes(answer: OwnershipAnswer) -> Iterator[str]:
             f"no price is known of {printable(answer.rent)} as {options}: "
             f"--rent-price {answer.without_price[0]}=USD"
         )
+    for left in answer.refused:
+        yield f"left out: {left.option}: {left.reason}"
     yield (
         f"owned nodes work about {answer.values['lead_weeks']:g} weeks after the order, rented "
-        "ones when the region has some; where data may be, and rules that both must meet, are "
-        "yours to hold: --region decides where is rented"
+        "ones when the region has some"
     )
     if answer.price is not None:
         yield f"a node's price: {answer.price.source} ({answer.price.date})"
@@ -173,7 +183,7 @@ def _notes(answer: OwnershipAnswer) -> Iterator[str]:
     if answer.explain:
         for each in answer.inputs:
             source = f": {each.source} ({each.date})" if each in ours else " (given)"
-            value = _value(answer.values[each.name], each.unit)
+            value = shown_value(answer.values[each.name], each.unit)
             yield f"{each.name} {value} - {each.what}{source}"
 
 

@@ -15,6 +15,7 @@ from ....inventory.size.serving import (
     ServingPlan,
     cache_bytes_per_token,
 )
+from ....inventory.size.training import Lever
 from ...console import Console, printable, wrap
 from ..table import Column, tabulate
 from .train import UNKNOWN, count, explained
@@ -32,6 +33,7 @@ _COLUMNS = (
     Column("$/h", may_go=2),
     Column("$/1M OUT"),
 )
+TITLES = [column.title for column in _COLUMNS]
 _LIMITS = {
     "memory": "memory for the KV cache",
     "first token": "the time to the first token",
@@ -47,21 +49,25 @@ class ServingAnswer(msgspec.Struct, frozen=True, kw_only=True):
     constants: ServingConstants
     explanation: dict[str, list[Explained]] = {}
     """Machine -> its figures, where they are requested."""
+    by_batch: dict[str, list[tuple[int, float, float]]] = {}
+    """Machine -> batch, requests a second and seconds of a further token, of a replica."""
+    swings: dict[str, list[Lever]] = {}
+    """Machine -> how the GPUs that the load keeps busy change."""
     written: dict[str, Any] | None = None
     """The spec that was written, and its cost."""
 
 
 def serving_text(answer: ServingAnswer, console: Console) -> str:
     """Return the answer for people."""
-    found = tabulate(_COLUMNS, [_row(plan) for plan in answer.plans], console).lines
+    found = tabulate(_COLUMNS, [row(plan) for plan in answer.plans], console).lines
     lines = [
-        *_folded(_headline(answer.load), console),
+        *_folded(headline(answer.load), console),
         "",
         console.paint("strong", found[0]),
         *found[1:],
         "",
     ]
-    for note in _notes(answer):
+    for note in notes(answer):
         lines += _folded(note, console)
     for machine, rows in answer.explanation.items():
         if rows:
@@ -71,7 +77,8 @@ def serving_text(answer: ServingAnswer, console: Console) -> str:
     return text if console.unicode else text.replace(UNKNOWN, "-")
 
 
-def _headline(load: Load) -> str:
+def headline(load: Load) -> str:
+    """Return what is served."""
     model = load.model
     cache = cache_bytes_per_token(model, load.precision)
     size = {"bf16": 2, "fp8": 1}[load.precision] * model.parameters / _GIGA
@@ -84,7 +91,8 @@ def _headline(load: Load) -> str:
     )
 
 
-def _row(plan: ServingPlan) -> list[str]:
+def row(plan: ServingPlan) -> list[str]:
+    """Return the cells of a machine."""
     one = plan.replica
     if one is None:
         return [printable(plan.machine), *[UNKNOWN] * 8]
@@ -92,7 +100,7 @@ def _row(plan: ServingPlan) -> list[str]:
     return [
         printable(plan.machine),
         f"{plan.nodes:,}",
-        f"{plan.replicas:,} x TP{one.tp}",
+        f"{plan.replicas:,} x {one.split}",
         f"{one.batch:,}",
         f"{one.requests_per_s * plan.replicas:,.3g}",
         f"{one.first_token_s * 1000:,.0f} ms",
@@ -102,7 +110,8 @@ def _row(plan: ServingPlan) -> list[str]:
     ]
 
 
-def _notes(answer: ServingAnswer) -> Iterator[str]:
+def notes(answer: ServingAnswer) -> Iterator[str]:
+    """Yield what is to be known of each machine, and how far to trust it."""
     for plan in answer.plans:
         one = plan.replica
         if one is None:

@@ -10,7 +10,7 @@ import msgspec
 from ....inventory.size.constants import Constants
 from ....inventory.size.explanation import MOVES, Explained, bottleneck
 from ....inventory.size.power import Power
-from ....inventory.size.training import Candidate, Plan, Workload, accuracy
+from ....inventory.size.training import Candidate, Lever, Plan, Workload, accuracy
 from ...console import Console, printable, wrap
 from ..quantities import bandwidth, duration
 from ..table import Column, tabulate
@@ -20,7 +20,7 @@ _GIGA = 1e9
 _OF_SEVERAL = 2
 """Layouts of each machine where there are several."""
 _WIDTH = 100
-_PARTS = {
+PARTS = {
     "compute": "arithmetic",
     "memory": "memory traffic",
     "tensor": "TP collectives",
@@ -30,6 +30,7 @@ _PARTS = {
     "bubble": "pipeline bubble",
     "data": "gradients",
     "jitter": "stragglers",
+    "input": "waiting for storage",
 }
 _PLANS = (
     Column("MACHINE", right=False),
@@ -53,6 +54,8 @@ _LAYOUTS = (
     Column("MFU"),
     Column("TOKENS/s"),
 )
+PLAN_TITLES = [column.title for column in _PLANS]
+LAYOUT_TITLES = [column.title for column in _LAYOUTS]
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,18 +70,24 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """Machine -> what the machines of its plan draw."""
     written: dict[str, Any] | None = None
     """The spec that was written, and its cost."""
+    room: dict[str, float] = msgspec.field(default_factory=dict)
+    """Machine -> bytes that a layout may take of a GPU's memory."""
+    levers: dict[str, list[Lever]] = msgspec.field(default_factory=dict)
+    """Machine -> what moves a step of its best layout."""
+    scaling: dict[str, list[tuple[int, float]]] = msgspec.field(default_factory=dict)
+    """Machine -> GPUs and tokens a second."""
 
 
 def answer_text(answer: Answer, console: Console) -> str:
     """Return the answer for people."""
-    lines = [*_folded(_headline(answer.work), console), ""]
+    lines = [*_folded(headline(answer.work), console), ""]
     lines += _table(answer, console)
     for plan in answer.plans:
         about = [*_about(answer, plan, console)]
         if about:
             lines += ["", *about]
-    notes = [*_notes(answer, console)]
-    lines += ["", *notes] if notes else []
+    about = [line for note in notes(answer) for line in _folded(note, console)]
+    lines += ["", *(console.paint("faint", line) for line in about)] if about else []
     for machine, drawn in answer.power.items():
         if drawn is not None and machine in answer.explained:
             sources = "; ".join(map(printable, drawn.sources))
@@ -121,7 +130,8 @@ def _plan_json(plan: Plan) -> dict[str, Any]:
     return found
 
 
-def _headline(work: Workload) -> str:
+def headline(work: Workload) -> str:
+    """Return what is trained."""
     model = work.model
     size = f"{printable(model.name)}: {count(model.parameters)} parameters"
     if model.experts:
@@ -137,12 +147,13 @@ def _headline(work: Workload) -> str:
 
 
 def _table(answer: Answer, console: Console) -> list[str]:
-    rows = [_row(plan) for plan in answer.plans]
+    rows = [plan_row(plan) for plan in answer.plans]
     found = tabulate(_PLANS, rows, console).lines
     return [console.paint("strong", found[0]), *found[1:]]
 
 
-def _row(plan: Plan) -> list[str]:
+def plan_row(plan: Plan) -> list[str]:
+    """Return the cells of a machine."""
     best, run = plan.best, plan.run
     begin = [printable(plan.machine), f"{plan.nodes:,}", f"{plan.gpus:,}"]
     if best is None:
@@ -174,13 +185,13 @@ def _about(answer: Answer, plan: Plan, console: Console) -> Iterator[str]:
     yield console.paint("strong", f"{printable(plan.machine)}{nodes}")
     best = plan.best
     if best is None:
-        yield from _folded(_why_not(answer.work, plan), console, indent=2)
+        yield from _folded(why_not(answer.work, plan), console, indent=2)
         return
     shown = plan.fitting if len(answer.plans) == 1 else plan.fitting[:_OF_SEVERAL]
-    found = tabulate(_LAYOUTS, [_layout(each) for each in shown], console, indent=2)
+    found = tabulate(_LAYOUTS, [layout_row(each) for each in shown], console, indent=2)
     yield from found.lines
     yield f"  {plan.fits:,} of {plan.tried:,} layouts fit; these are the fastest"
-    yield from _folded(_step(best), console, indent=2)
+    yield from _folded(step_text(best), console, indent=2)
     run, risk = plan.run, plan.reliability
     if run is not None and run.meets_deadline is False:
         late = "too late: no number that was tried is in time" if plan.nodes > 1 else "too late"
@@ -202,7 +213,9 @@ def _about(answer: Answer, plan: Plan, console: Console) -> Iterator[str]:
             indent=2,
         )
     drawn = answer.power.get(plan.machine)
-    yield from _folded("power: not known" if drawn is None else _power(drawn), console, indent=2)
+    yield from _folded(
+        "power: not known" if drawn is None else power_text(drawn), console, indent=2
+    )
 
 
 _BASES = {
@@ -212,7 +225,7 @@ _BASES = {
 }
 
 
-def _power(found: Power) -> str:
+def power_text(found: Power) -> str:
     """Return "power: 734 kW rated (GPUs 403 kW), ..."."""
     gpus = "" if found.gpus_kw is None else f" (GPUs {_kw(found.gpus_kw)})"
     text = (
@@ -233,7 +246,8 @@ def _kw(value: float) -> str:
     return f"{value / 1000:.3g} MW" if value >= 1000 else f"{value:.3g} kW"  # noqa: PLR2004  # k
 
 
-def _layout(each: Candidate) -> list[str]:
+def layout_row(each: Candidate) -> list[str]:
+    """Return the cells of a layout."""
     layout = each.layout
     chunks = f" x {layout.chunks} chunks" if layout.chunks > 1 else ""
     split = {"full": "all states (FSDP)", "optimizer": "optimizer (ZeRO-1)"}[layout.sharding]
@@ -249,10 +263,11 @@ def _layout(each: Candidate) -> list[str]:
     ]
 
 
-def _step(best: Candidate) -> str:
+def step_text(best: Candidate) -> str:
+    """Return what a step is spent on, and what would shorten it."""
     least = 0.005
     parts = [
-        f"{_PARTS[name]} {seconds / best.time.total:.0%}"
+        f"{PARTS[name]} {seconds / best.time.total:.0%}"
         for name, seconds in best.time.parts.items()
         if seconds / best.time.total >= least
     ]
@@ -262,7 +277,8 @@ def _step(best: Candidate) -> str:
     )
 
 
-def _why_not(work: Workload, plan: Plan) -> str:
+def why_not(work: Workload, plan: Plan) -> str:
+    """Return why nothing fits."""
     if plan.why_not:
         return plan.why_not
     closest = plan.closest
@@ -282,31 +298,40 @@ def _why_not(work: Workload, plan: Plan) -> str:
     )
 
 
-def _notes(answer: Answer, console: Console) -> Iterator[str]:
+def notes(answer: Answer) -> Iterator[str]:
+    """Yield how far to trust it, and where prices are from."""
     off = accuracy(answer.work.model, answer.constants)
     kind = "mixtures of experts" if answer.work.model.experts else "dense models"
-    notes = []
     if any(plan.best for plan in answer.plans):
-        notes.append(
+        yield (
             f"how far to trust it: on {off.runs} published runs of {kind} that nothing was fitted "
             f"on, step times are off by {off.median:.0%} in the median and {off.worst:.0%} at "
             f"worst; the range of days holds for eight of ten (docs/size.md)"
         )
     if any(plan.run is not None for plan in answer.plans):
-        notes.append("days and cost include failures, restarts and checkpoints (goodput)")
+        yield ("days and cost include failures, restarts and checkpoints (goodput)")
     priced = [plan for plan in answer.plans if plan.best is not None and plan.price is not None]
-    notes += [
+    yield from (
         f"price of {printable(plan.machine)}: ${plan.price.usd_per_hour:g} an hour on demand"
         + (f" in {printable(plan.price.region)}" if plan.price.region else "")
         + f" ({printable(plan.price.source)}, {plan.price.date})"
         for plan in priced
         if plan.price is not None
-    ]
+    )
     unpriced = [p.machine for p in answer.plans if p.best is not None and p.price is None]
     if unpriced:
-        notes.append(f"no price is known of {', '.join(map(printable, unpriced))}")
-    for note in notes:
-        yield from (console.paint("faint", line) for line in _folded(note, console))
+        yield (f"no price is known of {', '.join(map(printable, unpriced))}")
+    seen = answer.work.measured
+    if seen is not None:
+        figures = [
+            f"{value / _GIGA:.4g} GB/s {where}"
+            for value, where in ((seen.between, "between nodes"), (seen.inside, "inside a node"))
+            if value is not None
+        ]
+        yield (
+            f"of {printable(seen.machine)} counts what the gate of {printable(seen.cluster)} "
+            f"measured on {printable(seen.time)}: {', '.join(figures)} (AllReduce busbw)"
+        )
 
 
 def explained(rows: list[Explained], console: Console) -> list[str]:

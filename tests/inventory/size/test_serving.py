@@ -14,11 +14,13 @@ from gcluster.inventory.size.serving import (
     Load,
     Replica,
     ServingPlan,
+    by_batch,
     cache_bytes_per_token,
     decode_s,
     replica,
     serving_constants,
     serving_plan,
+    swings,
 )
 from gcluster.schemas.catalog import load_catalog
 
@@ -120,3 +122,38 @@ def test_more_load_and_stricter_latencies_never_take_fewer_nodes(
     assert now.nodes <= _plan(_load(requests_per_s=rate * factor)).nodes
     stricter = _plan(_load(requests_per_s=rate, per_token_s=0.05 / factor))
     assert stricter.replica is None or now.nodes <= stricter.nodes
+
+
+def test_405b_in_bf16_takes_two_nodes_with_80_gb_gpus() -> None:
+    """812 GB don't fit in 640: vLLM's docs and Meta's run it on two nodes of eight."""
+    load = _load(model=presets()["llama-3-405b"], requests_per_s=0.5, per_token_s=0.2)
+    found = serving_plan(load, load_catalog().machines["dgx-h100"], CONSTANTS)
+    assert found.replica is not None
+    assert found.nodes == 2
+    assert found.replica.tp * found.replica.pp == 16
+    assert found.replica.weight_bytes == pytest.approx(2 * load.model.parameters / 16)
+
+
+def test_stages_serve_as_many_requests_and_each_token_takes_no_less_time() -> None:
+    load, gpu = _load(first_token_s=60.0, per_token_s=60.0), _gpu()
+    whole, staged = replica(load, gpu, CONSTANTS, 8), replica(load, gpu, CONSTANTS, 8, pp=2)
+    assert isinstance(whole, Replica)
+    assert isinstance(staged, Replica)
+    assert staged.split == "TP8 PP2"
+    assert staged.weight_bytes == whole.weight_bytes / 2
+    assert staged.batch > 2 * whole.batch
+    same = replica(load, gpu, CONSTANTS, 8, pp=2, most=whole.batch)
+    assert isinstance(same, Replica)
+    assert staged.requests_per_s > same.requests_per_s > whole.requests_per_s
+
+
+def test_what_moves_a_service_has_the_right_sign() -> None:
+    load, machine = _load(), load_catalog().machines["dgx-h100"]
+    found = serving_plan(load, machine, CONSTANTS).replica
+    assert found is not None
+    moved = {each.name: each for each in swings(load, machine, CONSTANTS, found)}
+    assert moved["its memory's bandwidth"].half > 0 > moved["its memory's bandwidth"].double
+    assert moved["tokens of an answer"].half < 0 < moved["tokens of an answer"].double
+    curve = by_batch(load, machine, CONSTANTS, found)
+    assert [point[0] for point in curve] == sorted(point[0] for point in curve)
+    assert [point[2] for point in curve] == sorted(point[2] for point in curve)

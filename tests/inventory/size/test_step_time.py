@@ -132,3 +132,37 @@ def test_no_part_of_a_step_is_negative_and_together_they_are_the_step(
 def test_recomputing_is_never_faster(layout: Layout) -> None:
     again = _time(msgspec.structs.replace(layout, recompute="full"), _gpu()).total
     assert again >= _time(msgspec.structs.replace(layout, recompute="none"), _gpu()).total
+
+
+@given(
+    ratio=st.floats(1, 8),
+    leaf=st.integers(1, 64),
+    more=st.floats(1, 4),
+    members=st.sampled_from([2, 8, 64]),
+    stride=st.sampled_from([1, 8, 16]),
+)
+def test_a_thinner_spine_is_never_faster_and_more_bandwidth_never_slower(
+    ratio: float, leaf: int, more: float, members: int, stride: int
+) -> None:
+    def bandwidth(**changes: float) -> float:
+        found = ring(msgspec.structs.replace(_gpu(), **changes), members * stride, members)
+        assert found is not None
+        return found.bandwidth
+
+    thin = bandwidth(leaf=8 * leaf, oversubscription=ratio)
+    assert thin <= bandwidth()
+    assert thin <= bandwidth(leaf=8 * leaf, oversubscription=ratio, nic=50e9 * more)
+    assert bandwidth(leaf=8 * leaf, oversubscription=1.0) == bandwidth()
+    assert thin >= bandwidth() / ratio * 0.999
+
+
+def test_below_one_leaf_a_thin_spine_is_not_used() -> None:
+    thin = msgspec.structs.replace(_gpu(), leaf=32, oversubscription=4.0)
+    inside, outside = ring(thin, 32, 4), ring(thin, 64, 8)
+    assert inside is not None
+    assert outside is not None
+    assert inside == ring(_gpu(), 32, 4)
+    # a member of each node of two leaves of four: the ring crosses once a leaf, an eighth of the
+    # leaf's groups each have a quarter of its links
+    assert outside.bandwidth == pytest.approx(50e9)
+    assert ring(msgspec.structs.replace(thin, leaf=8), 64, 8) == Ring(50e9 / 4, outside.latency)

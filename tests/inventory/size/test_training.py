@@ -11,7 +11,7 @@ from gcluster.inventory.size.constants import constants
 from gcluster.inventory.size.explanation import bottleneck, explanation
 from gcluster.inventory.size.layout import layouts
 from gcluster.inventory.size.model import presets
-from gcluster.inventory.size.training import Plan, Workload, plan
+from gcluster.inventory.size.training import Measured, Plan, Workload, levers, plan, scaling
 from gcluster.schemas.catalog import Machine, load_catalog
 
 DAY = 86_400.0
@@ -144,3 +144,57 @@ def test_one_node_of_a_board_is_shown_though_it_is_late_where_more_cannot_be_siz
     assert found.nodes == 1
     assert found.run is not None
     assert found.run.meets_deadline is False
+
+
+def test_storage_that_delivers_too_little_is_the_bottleneck_and_more_of_it_moves_the_step() -> None:
+    fast, slow = _plan(_work(), nodes=4), _plan(_work(token_bytes=5000.0, read=1e9), nodes=4)
+    assert fast.best is not None
+    assert slow.best is not None
+    assert fast.best.time.input == 0
+    assert bottleneck(slow.best.time) == "input"
+    tokens = slow.best.layout.sequences * 4096
+    assert slow.best.time.total == pytest.approx(tokens * 5000.0 / 1e9)
+    work = _work(token_bytes=5000.0, read=1e9)
+    found = levers(work, _machine("p5.48xlarge"), slow.best, constants())
+    assert found[0].name == "storage, reading"
+    assert found[0].half == pytest.approx(1.0)
+
+
+def test_storage_that_takes_a_checkpoint_slowly_costs_goodput() -> None:
+    slow, fast = (_plan(_work(tokens=1e12, write=write), nodes=4) for write in (1e8, 1e11))
+    assert slow.reliability is not None
+    assert fast.reliability is not None
+    size = slow.reliability.checkpoint_bytes
+    assert slow.reliability.checkpoint_s == pytest.approx(size / 1e8)
+    assert slow.reliability.goodput < fast.reliability.goodput
+
+
+def test_the_bandwidth_of_a_certificate_counts_for_its_machine_alone() -> None:
+    seen = Measured(
+        cluster="lab", time="2026-11-01", machine="p5.48xlarge", between=40e9, inside=None
+    )
+    work = _work("llama-3-70b")
+    ours, theirs = (
+        _plan(msgspec.structs.replace(work, measured=each), nodes=16) for each in (seen, None)
+    )
+    assert ours.best is not None
+    assert theirs.best is not None
+    assert ours.best.time.total > theirs.best.time.total
+    other = msgspec.structs.replace(work, measured=seen)
+    assert _plan(other, "dgx-h100", 16) == _plan(work, "dgx-h100", 16)
+
+
+def test_a_thin_spine_makes_no_run_faster() -> None:
+    work = _work("llama-3-70b")
+    thin = msgspec.structs.replace(work, oversubscription=8.0, leaf_nodes=1)
+    slow, fast = _plan(thin, nodes=16), _plan(work, nodes=16)
+    assert slow.best is not None
+    assert fast.best is not None
+    assert slow.best.time.total > fast.best.time.total
+
+
+def test_a_curve_of_scaling_rises_and_is_no_better_than_in_proportion() -> None:
+    curve = scaling(_work(), _machine("p5.48xlarge"), constants(), 8)
+    assert [gpus for gpus, _ in curve] == [16, 32, 64, 128, 256]
+    rates = [rate / gpus for gpus, rate in curve]
+    assert rates == sorted(rates, reverse=True)

@@ -8,30 +8,38 @@ from typing import Annotated
 
 import typer
 
-from ..inventory.size.power import Hall, power, power_figures
-from ..lifecycle.cluster.outcome import Exit, LifecycleError, failure
-from ..lifecycle.operations.burst.simulate.swf import read_swf
-from ..schemas.catalog import Catalog, Machine, load_catalog
-from ..schemas.cost.ownership import (
+from ...inventory.size.power import Hall, power, power_figures
+from ...lifecycle.cluster.outcome import Exit, LifecycleError, failure
+from ...lifecycle.operations.burst.simulate.sacct import is_sacct, read_sacct
+from ...lifecycle.operations.burst.simulate.swf import read_swf
+from ...schemas.catalog import Catalog, Machine, load_catalog
+from ...schemas.cost.ownership import (
     HOURS_A_YEAR,
     Cluster,
+    Refused,
     Rented,
     busy_shares,
     influences,
     mixed,
     node_price,
+    over_time,
+    over_use,
     owned,
     ownership_figures,
     rented,
 )
-from ..schemas.diagnostics import closest
-from .console import emit, say, stdout
-from .options import Format, OutputFormat
-from .render.document import document
-from .render.size.own import OwnershipAnswer, ownership_text
+from ...schemas.diagnostics import closest
+from ...schemas.spec.units import Duration
+from ..console import emit, say, stdout
+from ..options import SizeFormat, SizeOutput
+from ..render.document import document
+from ..render.size.own import OwnershipAnswer, ownership_text
+from ..render.size.own_page import own_page
+from ..render.size.page import PAGES, written
 
 _OPTIONS = ("on-demand", "spot", "reservation", "capacity-block")
 _MOST = 1e12
+_WEEK = 7 * 86_400.0
 
 
 def own(  # noqa: PLR0917  # typer reads the options from the parameters
@@ -70,18 +78,43 @@ def own(  # noqa: PLR0917  # typer reads the options from the parameters
     ] = None,
     trace: Annotated[
         Path | None,
-        typer.Option("--trace", metavar="FILE", help="Load of the past (SWF): base and spill."),
+        typer.Option(
+            "--trace",
+            metavar="FILE",
+            help="Load of the past (SWF, or sacct's table): base and spill.",
+        ),
     ] = None,
     pue: Annotated[
         float | None,
         typer.Option("--pue", min=1, max=5, help="Power of the hall / of its machines."),
+    ] = None,
+    within: Annotated[
+        str, typer.Option("--within", metavar="TIME", help="When they must work: 60d.")
+    ] = "",
+    lead: Annotated[
+        list[str] | None,
+        typer.Option("--lead", metavar="OPTION=WEEKS", help="What a way to rent takes: spot=1."),
+    ] = None,
+    only_in: Annotated[
+        str,
+        typer.Option("--only-in", metavar="REGIONS", help="Regions where data may be."),
+    ] = "",
+    require: Annotated[
+        str,
+        typer.Option("--require", metavar="RULES", help="Rules to meet: hipaa,iso27001."),
+    ] = "",
+    certified: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--certified", metavar="OPTION=RULES", help="Rules that own or rent meets: own=hipaa."
+        ),
     ] = None,
     catalog: Annotated[
         list[Path] | None,
         typer.Option("--catalog", metavar="FILE", help="Also a catalog file of your own."),
     ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Each input with its source.")] = False,
-    fmt: OutputFormat = Format.TEXT,
+    fmt: SizeOutput = SizeFormat.TEXT,
 ) -> Exit:
     """Compare owning GPU nodes with renting them.
 
@@ -105,6 +138,18 @@ def own(  # noqa: PLR0917  # typer reads the options from the parameters
         region = next((each.region for each in hired.prices if each.region), None) or ""
     ways, unknown, usd = _ways(cluster, counts, hired, region or None, rent_price or [])
     per = hired.gpu.count if hired and hired.gpu else cluster.gpus_a_node
+    refused = _refused(
+        [each.option for each in ways],
+        region=region,
+        lead={"own": counts["lead_weeks"], **_leads(lead or [])},
+        within=within,
+        only_in=only_in,
+        require=require,
+        certified=certified or [],
+    )
+    out = {each.option for each in refused}
+    ways = [each for each in ways if each.option not in out]
+    usd = None if "on-demand" in out else usd
     own_it = owned(cluster, counts)
     work = nodes * cluster.gpus_a_node * counts["years"] * HOURS_A_YEAR * counts["use"]
     base = None
@@ -131,9 +176,14 @@ def own(  # noqa: PLR0917  # typer reads the options from the parameters
         price=published if price is None else None,
         inputs=figures.inputs,
         explain=explain,
+        refused=refused,
+        over_use=over_use(cluster, counts, {each.option: each.usd_per_hour for each in ways}, per),
+        over_time=over_time(own_it, ways, counts["years"]),
     )
-    if fmt is Format.JSON:
+    if fmt is SizeFormat.JSON:
         emit(document(answer))
+    elif fmt in PAGES:
+        emit(written(own_page(answer), fmt))
     else:
         say(ownership_text(answer, stdout()))
     return Exit.OK
@@ -244,11 +294,78 @@ def _other_gpus(mine: Machine, hired: Machine | None) -> str | None:
     return hired.gpu.model if hired.gpu.model != mine.gpu.model else None
 
 
+def _leads(words: list[str]) -> dict[str, float]:
+    """Return option -> weeks until it works, as the user gave them."""
+    found = dict(_pair("--lead", word) for word in words)
+    for option in found:
+        if option not in {*_OPTIONS, "own"}:
+            raise usage(f'--lead "{option}" is no option', f"one of own, {', '.join(_OPTIONS)}")
+    return found
+
+
+def _refused(
+    options: list[str],
+    *,
+    region: str,
+    lead: dict[str, float],
+    within: str,
+    only_in: str,
+    require: str,
+    certified: list[str],
+) -> list[Refused]:
+    """Return the ways that break a constraint, each with every reason.
+
+    Where data may be is a question for rented nodes: owned ones are where the user puts them.
+    """
+    weeks = None if not within else _weeks(within)
+    regions, rules = _words(only_in), _words(require.lower())
+    meets: dict[str, list[str]] = {}
+    for word in certified:
+        option, equals, names = word.partition("=")
+        if not equals or option not in {*_OPTIONS, "own", "rent"}:
+            options_text = ", ".join(("own", "rent", *_OPTIONS))
+            raise usage(f'--certified "{word}" is no OPTION=RULES', f"one of {options_text}")
+        meets.setdefault(option, []).extend(_words(names.lower()))
+    found = []
+    for option in ("own", *options):
+        reasons = []
+        takes = lead.get(option, 0.0)
+        if weeks is not None and takes > weeks:
+            reasons.append(f"works {takes:g} weeks after the order, not within {weeks:.3g}")
+        if option != "own" and regions and region not in regions:
+            where = region or "a region that isn't known"
+            reasons.append(f"in {where}, and data may be in {', '.join(regions)} only (--only-in)")
+        own = [*meets.get(option, []), *(meets.get("rent", []) if option != "own" else [])]
+        lacks = [rule for rule in rules if rule not in own]
+        if lacks:
+            reasons.append(f"nothing given says that it meets {', '.join(lacks)} (--certified)")
+        if reasons:
+            found.append(Refused(option=option, reason="; ".join(reasons)))
+    return found
+
+
+def _weeks(text: str) -> float:
+    try:
+        found = float(Duration.parse(text).value) / _WEEK
+    except ValueError:
+        found = 0.0
+    if found <= 0:
+        raise usage(f'--within "{text}" is no length of time', "such as 60d")
+    return found
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
 def _load(trace: Path, gpus: int) -> list[float]:
     """Return for each node the share of the time in which so many were busy.
 
-    A processor of the trace is a GPU.
+    A processor of an SWF trace is a GPU; of sacct's table the GPUs of AllocTRES count.
     """
+    if is_sacct(trace):
+        held = read_sacct(trace)
+        return busy_shares([(job.begin, job.end, math.ceil(job.gpus / gpus)) for job in held])
     spans = [
         (job.submit + job.wait, job.submit + job.wait + job.run, math.ceil(job.processors / gpus))
         for job in read_swf(trace).jobs

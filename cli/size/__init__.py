@@ -1,0 +1,1 @@
+"""`gcluster size`: its options, and what its subverbs have in common."""
