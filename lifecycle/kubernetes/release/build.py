@@ -202,10 +202,11 @@ class _Layers:
         self._made: dict[tuple[str, ...], Layer] = {}
 
     def image(self, requested: ImageRecipe) -> Image:
-        below = [self._packages(tuple(requested.packages))] if requested.packages else []
+        # Programs below: so a node unpacks the layer that most images share once.
+        packages = [self._packages(tuple(requested.packages))] if requested.packages else []
         return Image(
             reference=_reference(self._made_of, requested),
-            layers=(*below, *map(self._program, requested.programs)),
+            layers=(*map(self._program, requested.programs), *packages),
             entrypoint=tuple(requested.entrypoint),
         )
 
@@ -233,7 +234,7 @@ FOLDER = Path(__file__).parent
 """Folder of programs.yaml and the Go modules; see programs/README.md."""
 VARIABLE = "GCLUSTER_KUBERNETES_PROGRAMS"
 """Names another folder with a programs.yaml: another version of Kubernetes for local nodes."""
-_ASSEMBLY = 3
+_ASSEMBLY = 4
 """Raise it when what build.py makes of programs and packages changes."""
 _SOURCES = ("go.mod", "go.sum", "*.go")
 
@@ -259,7 +260,7 @@ class ImageRecipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tag: str
     programs: list[str]
     packages: list[str] = []
-    """Of the distribution, below the programs."""
+    """Of the distribution, above the programs."""
     entrypoint: list[str] = []
 
 

@@ -47,6 +47,8 @@ from .launcher import Ended
 POLL_S = 1.0
 NODES_S = 10.0
 """Seconds between two polls of the nodes of pods that don't start."""
+PASSED = "# mpirun ended with 0"
+"""Last line of a log whose ranks ended well, as allreduce.sh writes it."""
 END_S = 30.0
 """Seconds between the end of the log and that of the Job, at most."""
 _IN_SYSTEM = f"--namespace={SYSTEM_NAMESPACE}"
@@ -137,11 +139,20 @@ class KubernetesLauncher:
         nodes = seen.hosts()
         for name, node in nodes.items():
             take(f"# gcluster: {name} runs on {node}\n")
+        passed = False
+
+        def take_line(line: str) -> None:
+            nonlocal passed
+            passed = line.strip() == PASSED
+            take(line)
+
         answer = self._kubectl.stream(
             *("logs", "--follow", _IN_SYSTEM, seen.first, "--container=ranks"),
-            take=renamed(run.name, nodes, take),
+            take=renamed(run.name, nodes, take_line),
             timeout_s=max(1.0, until - time.monotonic()),
         )
+        if passed:
+            return Ended()
         end_by = min(until, time.monotonic() + END_S)
         last = self._wait(run, end_by, lambda job: job.has_ended)
         if last.result == "Complete":

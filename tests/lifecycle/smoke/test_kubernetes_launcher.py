@@ -221,6 +221,21 @@ def test_a_log_that_comes_to_no_end_is_given_up(ran: Callable[..., SmokeRun]) ->
     assert removed(cluster)
 
 
+def test_a_log_that_says_that_it_passed_needs_no_end_of_the_job(
+    ran: Callable[..., SmokeRun],
+) -> None:
+    cluster = Cluster(RUNS, log=recorded() + "# mpirun ended with 0\n")
+    assert ran(cluster).verdict.passed
+    assert removed(cluster)
+
+
+@pytest.mark.parametrize("after", ["# mpirun ended with 1\n", "# mpirun ended with 0\nmore\n"])
+def test_any_other_last_line_needs_the_end_of_the_job(
+    ran: Callable[..., SmokeRun], after: str
+) -> None:
+    assert codes(ran(Cluster(RUNS, log=recorded() + after))) == ["aborted"]
+
+
 def test_an_api_that_is_silent_is_a_failure_and_what_may_be_left_is_reported(
     tmp_path: Path, facts: KubernetesFacts
 ) -> None:
