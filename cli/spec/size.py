@@ -214,7 +214,6 @@ def train(  # noqa: PLR0917  # typer reads the options from the parameters
     if spec is not None and plans[0].best is not None:
         kept = words.write(spec, name, plans[0], known)
     types = known.machines
-    fits = [(each, each.best) for each in plans if each.best] if fmt in PAGES else []
     answer = Answer(
         work=work,
         plans=plans,
@@ -224,10 +223,14 @@ def train(  # noqa: PLR0917  # typer reads the options from the parameters
         written=kept,
         room={each.machine: room(work, types[each.machine]) for each in plans},
         levers={
-            each.machine: levers(work, types[each.machine], best, fitted) for each, best in fits
+            each.machine: levers(work, types[each.machine], each.best, fitted)
+            for each in plans
+            if each.best
         },
         scaling={
-            each.machine: scaling(work, types[each.machine], fitted, each.nodes) for each, _ in fits
+            each.machine: scaling(work, types[each.machine], fitted, each.nodes)
+            for each in plans
+            if each.best and fmt in PAGES
         },
     )
     if fmt is SizeFormat.JSON:

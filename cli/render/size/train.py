@@ -112,7 +112,12 @@ def plan_document(answer: Answer) -> dict[str, Any]:
             answer.work.sequence, trained=answer.work.method == "full"
         ),
         "plans": [
-            {**_plan_json(plan), "power": answer.power.get(plan.machine)} for plan in answer.plans
+            {
+                **_plan_json(plan),
+                "power": answer.power.get(plan.machine),
+                "levers": answer.levers.get(plan.machine, []),
+            }
+            for plan in answer.plans
         ],
         "accuracy": off,
         "explanation": answer.explained or None,
@@ -192,6 +197,9 @@ def _about(answer: Answer, plan: Plan, console: Console) -> Iterator[str]:
     yield from found.lines
     yield f"  {plan.fits:,} of {plan.tried:,} layouts fit; these are the fastest"
     yield from _folded(step_text(best), console, indent=2)
+    moved = answer.levers.get(plan.machine, [])
+    if moved:
+        yield from _folded(f"a step with twice as much: {levers_text(moved)}", console, indent=2)
     run, risk = plan.run, plan.reliability
     if run is not None and run.meets_deadline is False:
         late = "too late: no number that was tried is in time" if plan.nodes > 1 else "too late"
@@ -275,6 +283,13 @@ def step_text(best: Candidate) -> str:
     return (
         f"a step of {best.time.total:.3g} s: {', '.join(parts)}. What holds it up is {MOVES[held]}"
     )
+
+
+def levers_text(levers: list[Lever]) -> str:
+    """Return how a step's time changes with twice of each."""
+    least = 0.005
+    shown = [each for each in levers if abs(each.double) >= least]
+    return ", ".join(f"{each.name} {each.double:+.0%}" for each in shown) or "nothing moves it"
 
 
 def why_not(work: Workload, plan: Plan) -> str:

@@ -166,3 +166,20 @@ def test_below_one_leaf_a_thin_spine_is_not_used() -> None:
     # leaf's groups each have a quarter of its links
     assert outside.bandwidth == pytest.approx(50e9)
     assert ring(msgspec.structs.replace(thin, leaf=8), 64, 8) == Ring(50e9 / 4, outside.latency)
+
+
+@given(factor=st.sampled_from([2.0, 4.0, 8.0]), pp=st.sampled_from([1, 4]))
+def test_times_are_bytes_and_flop_over_rates_and_latencies_that_no_rate_changes(
+    factor: float, pp: int
+) -> None:
+    """With A / k + L at k times every rate, one more k times shrinks the change k times."""
+    layout = Layout(tp=8, pp=pp, dp=4, micro_batches=16)
+
+    def at(times: float) -> float:
+        gpu = _gpu()
+        rates = {name: getattr(gpu, name) * times for name in ("bf16", "hbm", "nvlink", "nic")}
+        return _time(layout, msgspec.structs.replace(gpu, **rates)).total
+
+    first, second, third = at(1.0), at(factor), at(factor**2)
+    assert (first - second) / (second - third) == pytest.approx(factor, rel=1e-3)
+    assert third > 0

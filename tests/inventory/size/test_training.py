@@ -198,3 +198,14 @@ def test_a_curve_of_scaling_rises_and_is_no_better_than_in_proportion() -> None:
     assert [gpus for gpus, _ in curve] == [16, 32, 64, 128, 256]
     rates = [rate / gpus for gpus, rate in curve]
     assert rates == sorted(rates, reverse=True)
+
+
+def test_days_rates_and_prices_agree_in_their_units() -> None:
+    found = _plan(_work(tokens=1e12), nodes=8)
+    run, best, risk = found.run, found.best, found.reliability
+    assert run is not None
+    assert best is not None
+    assert risk is not None
+    assert best.tokens_per_s * risk.goodput * run.days * DAY == pytest.approx(1e12)
+    assert run.usd == pytest.approx((found.usd_per_hour or 0) * run.days * 24)
+    assert best.tokens_per_s * best.time.total == pytest.approx(best.layout.sequences * 4096)
