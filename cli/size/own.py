@@ -153,7 +153,7 @@ def own(  # noqa: PLR0917  # typer reads the options from the parameters
     own_it = owned(cluster, counts)
     work = nodes * cluster.gpus_a_node * counts["years"] * HOURS_A_YEAR * counts["use"]
     base = None
-    if trace is not None:
+    if trace is not None and "on-demand" not in out:
         if usd is None:
             raise usage("--trace needs a price on demand", "--rent TYPE --region REGION")
         one = _cluster(mine, 1, pue)

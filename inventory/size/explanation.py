@@ -176,21 +176,34 @@ def _of_machine(machine: Machine, work: Workload | None = None) -> Iterator[_Row
         f"{machine.gpu.memory_gib:g} GiB",
         f"{memory_of.source}, {memory_of.date}",
     )
+    seen = work.measured if work is not None and work.measured is not None else None
+    if seen is not None and seen.machine != machine.name:
+        seen = None
+    by_gate = "" if seen is None else f"certificate of {seen.cluster}, {seen.time}"
     if machine.nvlink is not None:
         link = cited(machine, "nvlink.busbw_gbytes_per_s")
         yield (
             "bandwidth inside a domain",
             f"{gpu.nvlink / _GIGA:g} GB/s",
             "measured bus bandwidth, else one direction of NVLink",
-            f"{link.source}, {link.date}",
+            by_gate if seen is not None and seen.inside else f"{link.source}, {link.date}",
         )
     if gpu.nic is not None:
         nics = cited(machine, "nics")
         yield (
             "bandwidth between nodes",
             f"{gpu.nic / _GIGA:g} GB/s a GPU",
-            "line rate of the NICs / GPUs",
-            f"{nics.source}, {nics.date}",
+            "AllReduce busbw / GPUs of a node"
+            if seen is not None and seen.between
+            else "line rate of the NICs / GPUs",
+            by_gate if seen is not None and seen.between else f"{nics.source}, {nics.date}",
+        )
+    if gpu.leaf is not None and gpu.oversubscription > 1:
+        yield (
+            "links of a leaf to the spine",
+            f"{gpu.oversubscription:g}:1",
+            "groups that leave a leaf share its bandwidth / that",
+            "--oversubscription, --leaf-nodes",
         )
 
 
@@ -250,7 +263,8 @@ def _of_run(work: Workload, plan: Plan, best: Candidate, constants: Constants) -
         yield (
             "interval of checkpoints",
             f"{risk.interval_s:,.0f} s",
-            f"Daly's, checkpoints of {risk.checkpoint_s:g} s (an assumption)",
+            f"Daly's, checkpoints of {risk.checkpoint_s:.3g} s "
+            + ("(an assumption)" if work.write is None else "(bytes / --storage-write)"),
             "Daly, Future Generation Computer Systems 22, 2006",
         )
         yield (

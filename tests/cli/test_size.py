@@ -64,6 +64,13 @@ def test_power_follows_from_the_machines_and_what_is_reported_of_the_hall(run: R
     assert "arXiv 2412.08602" in text
 
 
+def test_explain_has_the_users_storage_and_fabric(run: Run) -> None:
+    words = ("--machine", "p5.48xlarge", "--storage-write", "2", "--oversubscription", "3")
+    text = " ".join(run(*EIGHT_B, *words, "--explain").stdout.split())
+    assert "bytes / --storage-write" in text
+    assert "3:1" in text
+
+
 def test_explain_shows_a_formula_and_a_source_for_each_figure(run: Run) -> None:
     done = run(*EIGHT_B, "--machine", "p5.48xlarge", "--explain")
     for what in ("arXiv 2205.05198", "Daly", "6 N + 6 L h s", "step: compute", "karpenter"):

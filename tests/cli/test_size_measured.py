@@ -67,6 +67,9 @@ def test_the_answer_names_the_cluster_and_what_was_measured(
     assert done.exit_code == 0, done.stderr
     text = " ".join(done.stdout.split())
     assert "the gate of lab measured on 2026-11-20T10:00:00Z: 362.5 GB/s between nodes" in text
+    text = " ".join(run(*words, "--from-cluster", "lab", "--explain").stdout.split())
+    assert "certificate of lab" in text
+    assert "AllReduce busbw" in text
     found = json.loads(run(*words, "--from-cluster", "lab", "--format", "json").stdout)
     assert found["workload"]["measured"]["between"] == 362.5e9
     monkeypatch.setattr(module, "last_certificate", lambda _: None)

@@ -72,7 +72,9 @@ def test_a_wrong_option_is_a_mistake_of_usage(
     assert message in done.stderr
 
 
-def test_options_that_break_a_constraint_are_named_with_every_reason(run: Run) -> None:
+def test_options_that_break_a_constraint_are_named_with_every_reason(
+    run: Run, tmp_path: Path
+) -> None:
     words = ("--within", "60d", "--only-in", "eu-west-1", "--require", "HIPAA")
     done = run(*OWN, *RENT, *words, "--certified", "rent=hipaa", "--format", "json")
     refused = {each["option"]: each["reason"] for each in json.loads(done.stdout)["refused"]}
@@ -81,7 +83,10 @@ def test_options_that_break_a_constraint_are_named_with_every_reason(run: Run) -
     assert "in us-east-1, and data may be in eu-west-1 only" in refused["on-demand"]
     assert "hipaa" not in refused["on-demand"]
     assert json.loads(done.stdout)["rented"] == []
-    text = " ".join(run(*OWN, *RENT, *words).stdout.split())
+    table = tmp_path / "load.swf"
+    table.write_text(TRACE, encoding="utf-8")
+    text = " ".join(run(*OWN, *RENT, *words, "--trace", str(table)).stdout.split())
+    assert "for the load of the trace" not in text
     assert "left out: capacity-block: in us-east-1" in text
 
 

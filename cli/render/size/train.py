@@ -215,7 +215,7 @@ def _about(answer: Answer, plan: Plan, console: Console) -> Iterator[str]:
             f"failures: one in {duration(risk.hours_between * 3600)}; a checkpoint of "
             f"{risk.checkpoint_bytes / _GIGA:,.0f} GB every {duration(risk.interval_s)} "
             f"({bandwidth(risk.write_bytes_per_s / _GIGA)} to write it in "
-            f"{risk.checkpoint_s:g} s); goodput {risk.goodput:.1%}; "
+            f"{risk.checkpoint_s:.3g} s); goodput {risk.goodput:.1%}; "
             f"{risk.spare_nodes:,} spare node{'' if risk.spare_nodes == 1 else 's'}",
             console,
             indent=2,

@@ -152,6 +152,7 @@ def test_storage_that_delivers_too_little_is_the_bottleneck_and_more_of_it_moves
     assert slow.best is not None
     assert fast.best.time.input == 0
     assert bottleneck(slow.best.time) == "input"
+    assert slow.best.layout == fast.best.layout
     tokens = slow.best.layout.sequences * 4096
     assert slow.best.time.total == pytest.approx(tokens * 5000.0 / 1e9)
     work = _work(token_bytes=5000.0, read=1e9)
