@@ -17,6 +17,8 @@ _NEEDS = {
     "hour_budget": "where the spec has `budget.max_usd_per_hour`",
     "month_budget": "where the spec has `budget.max_usd_per_month`",
     "expires": "where the spec has `budget.expires` or `expires_on`",
+    "gpus": "clusters with GPUs whose use is measured",
+    "amd": "clusters with AMD's GPUs",
     "nvidia": "clusters with NVIDIA's GPUs, simulated ones too",
 }
 """Condition -> where the rule is compiled."""

@@ -22,7 +22,9 @@ Condition: TypeAlias = Literal[
     "lustre",
     "slurm",
     "slurmdbd",
+    "gpus",
     "nvidia",
+    "amd",
     "waste_alert",
     "hour_budget",
     "month_budget",
@@ -32,7 +34,7 @@ Condition: TypeAlias = Literal[
     "units",
 ]
 """What a cluster must have for a rule: ports of InfiniBand, clocks of its own, Lustre's clients,
-Slurm, a slurmdbd, GPUs of NVIDIA's; in its spec `waste_alert`, a ceiling in `budget` or an end;
+Slurm, a slurmdbd, GPUs whose use is measured, NVIDIA's or AMD's; in its spec `waste_alert`, a ceiling in `budget` or an end;
 Kubernetes, a host on which `up` and `smoke` leave their figures, exporters that systemd runs."""
 _INTERVAL = "5s"
 """Between two evaluations: an alert that holds for 30 s fires less than 90 s after its cause."""
@@ -44,7 +46,7 @@ _BOARD = (
 """Which dashboard an alert links to, by its labels: a template of Prometheus'."""
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _METRIC = re.compile(
-    r"(?<!:)\b(?:up|(?:node|probe|slurm|gcluster|prometheus|alertmanager|kube|kubelet|apiserver)_[a-z0-9_]+|DCGM_[A-Z0-9_]+)\b(?!\()"
+    r"(?<!:)\b(?:up|(?:node|probe|slurm|gcluster|prometheus|alertmanager|kube|kubelet|apiserver|gpu|pcie)_[a-z0-9_]+|DCGM_[A-Z0-9_]+)\b(?!\()"
 )
 
 
@@ -113,6 +115,7 @@ class _Metrics(SpecModel, frozen=True, kw_only=True):
     lustre: tuple[str, ...]
     kubernetes: tuple[str, ...]
     dcgm: tuple[str, ...]
+    amd: tuple[str, ...]
 
 
 @lru_cache(maxsize=8)
@@ -123,7 +126,7 @@ def _table(name: str = "rules") -> _Rules:
 @lru_cache(maxsize=1)
 def alert_rules() -> dict[str, AlertRule]:
     """Return all rules by name, in the order of the table."""
-    tables = [_table(name) for name in ("rules", "kubernetes", "cluster", "gpu")]
+    tables = [_table(name) for name in ("rules", "kubernetes", "cluster", "gpu", "amd")]
     return {rule.name: rule for table in tables for rule in table.rules}
 
 

@@ -40,7 +40,9 @@ def _conditions(compiled: CompiledCluster) -> Iterator[Condition]:
     for group in compiled.groups:
         for step in group.steps:
             if step.role == "dcgm_exporter":
-                yield "nvidia"
+                yield from ("gpus", "nvidia")
+            elif step.role == "amd_exporter":
+                yield from ("gpus", "amd")
             elif step.role == "slurm_exporter":
                 yield "slurm"
             elif step.variables.get("node_exporter_infiniband"):

@@ -16,7 +16,7 @@ from ...schemas.spec.model import SpecModel
 from ...schemas.structure.compose import read_data_file
 
 _DATA = Path(__file__).parent / "data"
-Needs: TypeAlias = Literal["slurm", "nvidia", "kubernetes"]
+Needs: TypeAlias = Literal["slurm", "gpus", "nvidia", "kubernetes"]
 INTERVAL_S = 15
 """Seconds between two evaluations, as between two scrapes: sums over a time are of such steps."""
 PRICE = "gcluster:pool_node_usd_per_hour"
@@ -36,6 +36,15 @@ class RecordingRule(SpecModel, frozen=True, kw_only=True):
     means: str
     """A line for the page of docs."""
     needs: tuple[Needs, ...] = ()
+    amd: str = ""
+    """The same of AMD's GPUs; "": what `expression` queries is there for both."""
+
+    def expression_for(self, conditions: Collection[str]) -> str:
+        """Return the PromQL for a cluster that has GPUs of the makers that are listed."""
+        makers = {"nvidia": self.expression, "amd": self.amd}
+        if not self.amd:
+            return self.expression
+        return "\nor\n".join(text for maker, text in makers.items() if maker in conditions)
 
 
 class _Rules(SpecModel, frozen=True):
@@ -86,7 +95,7 @@ def waste_group(
         if usd is not None
     ]
     recorded = [
-        {"record": rule.record, "expr": rule.expression}
+        {"record": rule.record, "expr": rule.expression_for(conditions)}
         for rule in recording_rules()
         if set(rule.needs) <= set(conditions)
     ]

@@ -22,7 +22,7 @@ from ..slurm.accounting import accounting_hosts
 from ..slurm.scheduling import has_rest_api
 from ..steps import Json, Step
 from ..storage.lustre import lustre_mounts, lustre_served
-from .gpu_metrics import GPU_EXPORTER_PORT, gpu_exporter
+from .gpu_metrics import GPU_EXPORTER_PORT, has_amd_exporter, has_dcgm_exporter
 from .watched import monitoring_host, monitoring_of, monitoring_step
 
 EXPORTER_PORT = 9100
@@ -105,8 +105,13 @@ def _conditions(node: NodeFacts) -> Iterator[Condition]:
         yield "slurm"
     if accounting_hosts(node.spec, node.cluster.hosts):
         yield "slurmdbd"
-    if any(gpu_exporter(each) is not None for each in nodes):
+    nvidia, amd = (any(map(has, nodes)) for has in (has_dcgm_exporter, has_amd_exporter))
+    if nvidia or amd:
+        yield "gpus"
+    if nvidia:
         yield "nvidia"
+    if amd:
+        yield "amd"
     if node.spec.monitoring is not None and node.spec.monitoring.waste_alert is not None:
         yield "waste_alert"
     yield from conditions_of_budget(node.spec.budget)
@@ -233,7 +238,7 @@ def prometheus_steps(node: NodeFacts) -> list[Step]:
         if remote.password is not None:
             secrets["prometheus_remote_secret_file"] = REMOTE_SECRET
     pools = node.cluster.by_pool
-    gpus = [name for name, each in node.cluster.nodes.items() if gpu_exporter(each) is not None]
+    gpus = [name for name, each in node.cluster.nodes.items() if has_dcgm_exporter(each)]
     targets: dict[str, Json] = {
         "prometheus_targets": _targets(pools.values(), EXPORTER_PORT),
         "prometheus_probe_targets": _probes(node, host),

@@ -177,6 +177,30 @@ def test_simulated_gpus_have_a_double_on_their_nodes_alone_and_need_no_vendor() 
     assert [one["targets"] for one in requested] == [["10.210.0.2:9400"], ["10.210.0.3:9400"]]
 
 
+def test_amd_s_gpus_have_amd_s_exporter_and_their_rules_and_nothing_more_is_scraped() -> None:
+    loaded = load_text(
+        "apiVersion: gcluster/v1\nname: demo\nsites: {hall: {provider: bare-metal, ssh: {user: ops}}}\n"
+        "pools:\n"
+        "  head: {site: hall, role: controller, hosts: [{name: head01, address: 10.0.0.1}]}\n"
+        "  gpu: {site: hall, machine: mi300x-8, hosts: [{name: gpu01, address: 10.0.0.2}], "
+        "cpu: {sockets: 2, cores: 56, threads_per_core: 2}, memory: 2048 GiB}\n"
+        "scheduler: {type: slurm}\nsoftware: {distribution: ubuntu-22.04}\n"
+        "monitoring: {prometheus: true, waste_alert: {below: 40%}}\n"
+    )
+    assert loaded.spec is not None, loaded.diagnostics
+    cluster = golden.compiled(loaded.spec)
+    roles = {group.name: {step.role for step in group.steps} for group in cluster.groups}
+    assert "amd_exporter" in roles["gpu"] - roles["head"]
+    assert "dcgm_exporter" not in roles["gpu"] | roles["head"]
+    prometheus = steps(cluster, "head")
+    assert prometheus["prometheus.join"].variables["prometheus_gpu_targets"] == []
+    rules = str(prometheus["prometheus.configure"].variables["prometheus_rules"])
+    assert {"AmdGpuUnhealthy", "GpusWasted", "gpu_gfx_activity"} <= set(
+        rules.replace("(", " ").replace(")", " ").split()
+    )
+    assert "DCGM_" not in rules
+
+
 def test_each_target_is_a_node_s_own_address_with_its_name_and_pool() -> None:
     first, *_ = targets(compiled("{prometheus: true}"), "head")
     assert first == {

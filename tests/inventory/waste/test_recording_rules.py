@@ -19,7 +19,7 @@ CASES: dict[str, dict[str, Any]] = yaml.safe_load(
     (Path(__file__).parents[2] / "cases/waste.yaml").read_text(encoding="utf-8")
 )
 PRICES = {"gpu": 20.0, "big": 80.0}
-EVERYTHING = ("slurm", "nvidia", "kubernetes")
+EVERYTHING = ("slurm", "gpus", "nvidia", "amd", "kubernetes")
 METRIC = re.compile(r"gcluster:[a-z_]+(?::[a-z]+)?")
 
 
@@ -111,7 +111,7 @@ def test_a_cluster_without_gpus_of_nvidia_s_has_rules_of_its_nodes_alone() -> No
 
 
 def test_a_cluster_under_slurm_has_no_rules_of_pods() -> None:
-    names = {rule["record"] for rule in waste_group(PRICES, ("slurm", "nvidia"))["rules"]}
+    names = {rule["record"] for rule in waste_group(PRICES, ("slurm", "gpus", "nvidia"))["rules"]}
 
     assert "gcluster:job_wasted_usd_per_hour" in names
     assert not [name for name in names if "pod" in name or "account" in name]

@@ -56,7 +56,7 @@ def _conditions(facts: KubernetesFacts) -> Iterator[Condition]:
     if any(node.has_own_clock for node in facts.nodes.values()):
         yield "clock"
     if measures_gpus(facts):
-        yield "nvidia"
+        yield from ("gpus", "nvidia")
     if facts.monitoring is not None and facts.monitoring.waste_alert is not None:
         yield "waste_alert"
     if figures_reach(facts.spec):
