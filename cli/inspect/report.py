@@ -12,12 +12,15 @@ from ...inventory.compile.slurm.accounting import accounting_hosts
 from ...lifecycle.cluster.cluster import Cluster, open_cluster
 from ...lifecycle.cluster.hosts import existing_hosts
 from ...lifecycle.cluster.outcome import Exit, failure
+from ...lifecycle.kubernetes.managed.login import kubectl_of
 from ...lifecycle.nodes.ssh import SshSession
 from ...lifecycle.status.waste.goodput import jobs_ended
+from ...lifecycle.status.waste.kubernetes import query_in_pod
 from ...lifecycle.status.waste.prometheus import monitoring_host, query_over_ssh, refuse_unwatched
 from ...lifecycle.status.waste.report import Report, read_report
 from ...lifecycle.status.waste.snapshot import export, is_snapshot, read_snapshot
 from ...schemas.cost.pools import usd_per_hour
+from ...schemas.spec import KubernetesScheduler
 from ...schemas.spec.units import Duration
 from ..console import emit, say, stdout
 from ..options import complete_target, remember_format
@@ -83,6 +86,19 @@ def _asked(cluster: Cluster, seconds: float) -> Report:
     spec, until = cluster.spec, time.time()
     refuse_unwatched(spec, str(cluster.spec_path))
     hosts = existing_hosts(cluster)
+    grafana = None if spec.monitoring is None else spec.monitoring.grafana_url
+    bounds = usd_per_hour(spec, cluster.catalog).bounds
+    if isinstance(spec.scheduler, KubernetesScheduler):
+        with SshSession(cluster.workdir) as session:
+            return read_report(
+                cluster.name,
+                query_in_pod(kubectl_of(session, hosts)),
+                since=until - seconds,
+                until=until,
+                bounds=bounds,
+                grafana=grafana,
+                of_pods=True,
+            )
     keeps = bool(accounting_hosts(spec, hosts.hosts))
     with SshSession(cluster.workdir) as session:
         controller = hosts.with_role("controller")[0]
@@ -92,8 +108,8 @@ def _asked(cluster: Cluster, seconds: float) -> Report:
             since=until - seconds,
             until=until,
             goodput=jobs_ended(session, controller, until - seconds, until) if keeps else None,
-            bounds=usd_per_hour(spec, cluster.catalog).bounds,
-            grafana=None if spec.monitoring is None else spec.monitoring.grafana_url,
+            bounds=bounds,
+            grafana=grafana,
         )
 
 

@@ -1,6 +1,7 @@
 """`gcluster top`: jobs by what they waste, and nodes, as they are now."""
 
 import time
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -8,11 +9,15 @@ from rich.console import Console as RichConsole
 from rich.live import Live
 from rich.text import Text
 
-from ...lifecycle.cluster.cluster import open_cluster
+from ...lifecycle.cluster.cluster import Cluster, open_cluster
+from ...lifecycle.cluster.hosts import existing_hosts
 from ...lifecycle.cluster.outcome import Exit
+from ...lifecycle.kubernetes.managed.login import kubectl_of
 from ...lifecycle.nodes.ssh import SshSession
+from ...lifecycle.status.waste.kubernetes import NOW, query_in_pod
 from ...lifecycle.status.waste.now import Now, read_now
-from ...lifecycle.status.waste.prometheus import QueryPrometheus, prometheus_of
+from ...lifecycle.status.waste.prometheus import prometheus_of, refuse_unwatched
+from ...schemas.spec import KubernetesScheduler
 from ..console import say, stdout
 from ..options import Format, OutputFormat, Target
 from ..render.document import answer
@@ -35,32 +40,46 @@ def command(
 ) -> Exit:
     """Show jobs and nodes by what they waste now, in dollars.
 
-    It queries the cluster's Prometheus through SSH, every 15 s; Ctrl-C ends it. With --format json,
+    It queries the cluster's Prometheus through SSH (in its pod under Kubernetes) every 15 s; Ctrl-C ends it. With --format json,
     or where the output is no terminal, it shows it once.
     """
     opened = open_cluster(cluster, running=True)
     monitoring = opened.spec.monitoring
     grafana = None if monitoring is None else monitoring.grafana_url
     with SshSession(opened.workdir) as session:
-        query = prometheus_of(opened, session)
+        look = _look(opened, session, grafana)
         if once or fmt is Format.JSON or not stdout().live:
-            now = read_now(opened.name, query, time.time(), grafana)
+            now = look()
             answer(fmt, now, lambda: top_text(now, stdout(), rows=rows))
         else:
-            _watch(opened.name, query, grafana, rows)
+            _watch(look, rows)
     return Exit.OK
 
 
-def _watch(cluster: str, query: QueryPrometheus, grafana: str | None, rows: int | None) -> None:
+def _look(cluster: Cluster, session: SshSession, grafana: str | None) -> Callable[[], Now]:
+    """Return what reads it all once, of whichever scheduler the cluster has.
+
+    Raises:
+        LifecycleError: its spec has no monitoring (GC1197), or it has no such host (GC908).
+    """
+    if not isinstance(cluster.spec.scheduler, KubernetesScheduler):
+        query = prometheus_of(cluster, session)
+        return lambda: read_now(cluster.name, query, time.time(), grafana)
+    refuse_unwatched(cluster.spec, str(cluster.spec_path))
+    in_pod = query_in_pod(kubectl_of(session, existing_hosts(cluster)))
+    return lambda: read_now(cluster.name, in_pod, time.time(), grafana, NOW)
+
+
+def _watch(look: Callable[[], Now], rows: int | None) -> None:
     """Draw it again and again, until a person ends it."""
-    now = read_now(cluster, query, time.time(), grafana)
+    now = look()
     try:
         with Live(
             _drawn(now, rows), console=RichConsole(), screen=True, auto_refresh=False
         ) as live:
             while True:
                 time.sleep(INTERVAL_S)
-                now = read_now(cluster, query, time.time(), grafana)
+                now = look()
                 live.update(_drawn(now, rows), refresh=True)
     except KeyboardInterrupt:
         say(top_text(now, stdout(), rows=rows))

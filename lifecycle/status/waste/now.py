@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from ....inventory.dashboards import dashboard_link
-from .prometheus import QueryPrometheus, Sample, instant
+from .prometheus import QueryPrometheus, Sample
+from .queries import Queries, named
 
 _BY_JOB = "hpc_job, account, user, qos, partition, job_name"
 _OF_NODE = 'label_replace({}, "instance", "$1", "node", "(.+)")'
@@ -32,10 +33,15 @@ _QUERIES = {
     "free": "gcluster:node_free:ratio",
     "gpus": f"max by (instance) ({_OF_NODE.format('slurm_node_gpus')})",
     "node_active": "avg by (instance) (avg by (instance, gpu) (gcluster:gpu_active:ratio))",
-    "slurm": "max(gcluster_slurm_up)",
+    "scheduler": "max(gcluster_slurm_up)",
     "double": "max(gcluster_dcgm_double)",
 }
 
+SLURM = Queries(
+    missing="Slurm's figures are missing: slurmctld doesn't answer, or they aren't scraped yet",
+    texts=_QUERIES,
+)
+"""Of a Slurm cluster."""
 
 _OUT = ("drained", "down", "reserved")
 """States of nodes; the first that holds, as the recording rules have it."""
@@ -116,7 +122,13 @@ class Now(msgspec.Struct, frozen=True, kw_only=True):
     """The cluster's dashboard, likewise."""
 
 
-def read_now(cluster: str, query: QueryPrometheus, at: float, grafana: str | None = None) -> Now:
+def read_now(
+    cluster: str,
+    query: QueryPrometheus,
+    at: float,
+    grafana: str | None = None,
+    queries: Queries = SLURM,
+) -> Now:
     """Query everything that `top` shows.
 
     Args:
@@ -124,6 +136,7 @@ def read_now(cluster: str, query: QueryPrometheus, at: float, grafana: str | Non
         query: how to query its Prometheus.
         at: Unix time in s.
         grafana: address of a Grafana that has its dashboards; None: no links.
+        queries: what its scheduler has metrics for; nothing is known of the rest.
 
     Raises:
         LifecycleError: it doesn't answer (GC1198).
@@ -132,7 +145,7 @@ def read_now(cluster: str, query: QueryPrometheus, at: float, grafana: str | Non
     def link(board: str, of: str = "") -> str:
         return dashboard_link(grafana, cluster, board, of)
 
-    found = instant(query, _QUERIES, at)
+    found = named(query, queries.texts, SLURM.texts, at)
     jobs, nodes = _jobs(found, at), _nodes(found)
     if grafana is not None:
         jobs = tuple(msgspec.structs.replace(j, link=link("job", j.job)) for j in jobs)
@@ -151,7 +164,7 @@ def read_now(cluster: str, query: QueryPrometheus, at: float, grafana: str | Non
         wasted_usd_per_hour=_sum(j.wasted_usd_per_hour for j in jobs),
         unused_usd_per_hour=dict(unused),
         unpriced_pools=tuple(sorted({n.pool for n in nodes if n.usd_per_hour is None and n.state})),
-        problems=tuple(_problems(found, jobs)),
+        problems=tuple(_problems(found, jobs, queries.missing)),
         link=link("cluster"),
     )
 
@@ -218,11 +231,13 @@ def _nodes(found: Mapping[str, list[Sample]]) -> tuple[NodeUse, ...]:
     return tuple(sorted(nodes, key=lambda n: (-(n.unused_usd_per_hour or 0.0), n.name)))
 
 
-def _problems(found: Mapping[str, list[Sample]], jobs: Iterable[JobUse]) -> Iterable[str]:
+def _problems(
+    found: Mapping[str, list[Sample]], jobs: Iterable[JobUse], missing: str
+) -> Iterable[str]:
     if not found["nodes"]:
         yield "Prometheus has no metrics of any node yet"
-    elif not found["slurm"] or not found["slurm"][0].value:
-        yield "Slurm's figures are missing: slurmctld doesn't answer, or they aren't scraped yet"
+    elif not found["scheduler"] or not found["scheduler"][0].value:
+        yield missing
     silent = [job.job for job in jobs if job.measured_gpus < job.gpus]
     if silent:
         yield f"GPUs of job {', '.join(silent)} aren't measured: how busy they are isn't known"

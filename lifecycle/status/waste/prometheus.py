@@ -84,29 +84,29 @@ def over_time(
 
 def _result(answer: Any) -> list[Any]:
     if answer.get("status") != "success":
-        raise _silent(f"Prometheus refuses a query: {answer.get('error', 'no reason given')}")
+        raise silent(f"Prometheus refuses a query: {answer.get('error', 'no reason given')}")
     return list(answer["data"]["result"])
 
 
 def prometheus_of(cluster: Cluster, session: SshSession) -> QueryPrometheus:
-    """Return how to query a cluster's Prometheus.
+    """Return how to query the Prometheus of a cluster that isn't Kubernetes'.
 
     Raises:
-        LifecycleError: its spec has no monitoring (GC1197), or it has no such host (GC908).
+        LifecycleError: its spec has no monitoring, or it is Kubernetes' (GC1197), or it has no such host (GC908).
     """
     spec = cluster.spec
-    refuse_unwatched(spec, str(cluster.spec_path))
-    return query_over_ssh(session, monitoring_host(spec, existing_hosts(cluster)))
-
-
-def refuse_unwatched(spec: ClusterSpec, path: str) -> None:
-    """Raise where a spec has no Prometheus to query (GC1197)."""
     if isinstance(spec.scheduler, KubernetesScheduler):
         raise failure(
             "GC1197",
             f"this doesn't query the metrics of {spec.name}: it is a Kubernetes cluster",
             hint="docs/monitoring.md says how to open its Prometheus and Grafana",
         )
+    refuse_unwatched(spec, str(cluster.spec_path))
+    return query_over_ssh(session, monitoring_host(spec, existing_hosts(cluster)))
+
+
+def refuse_unwatched(spec: ClusterSpec, path: str) -> None:
+    """Raise where a spec has no Prometheus to query (GC1197)."""
     if spec.monitoring is None or not spec.monitoring.prometheus:
         raise failure(
             "GC1197",
@@ -136,20 +136,23 @@ def query_over_ssh(
             timeout_s=_LIMIT_S,
         )
         if isinstance(answer, Unreachable):
-            raise _silent(f"{host.name}, which runs Prometheus, can't be reached: {answer.reason}")
+            raise silent(f"{host.name}, which runs Prometheus, can't be reached: {answer.reason}")
         if answer.returncode:
             why = (answer.stderr.strip().splitlines() or [f"exit {answer.returncode}"])[-1]
-            raise _silent(f"Prometheus on {host.name} doesn't answer: {why}", host.name)
+            raise silent(
+                f"Prometheus on {host.name} doesn't answer: {why}",
+                f"systemctl status prometheus on {host.name}; gcluster up starts it again",
+            )
         try:
             return list(json.loads(answer.stdout))
         except ValueError:
-            raise _silent(f"the answer of Prometheus on {host.name} was cut short") from None
+            raise silent(f"the answer of Prometheus on {host.name} was cut short") from None
 
     return query
 
 
-def _silent(summary: str, host: str = "") -> LifecycleError:
-    hint = f"systemctl status prometheus on {host}; gcluster up starts it again" if host else ""
+def silent(summary: str, hint: str = "") -> LifecycleError:
+    """Return the failure of a Prometheus that doesn't answer (GC1198)."""
     return failure("GC1198", summary, hint=hint)
 
 

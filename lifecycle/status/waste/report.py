@@ -11,7 +11,9 @@ import msgspec
 from ....inventory.dashboards import dashboard_link
 from ....inventory.waste import INTERVAL_S
 from .goodput import Ended
-from .prometheus import QueryPrometheus, Sample, instant, over_time
+from .kubernetes import SLICES, report_queries
+from .prometheus import QueryPrometheus, Sample, over_time
+from .queries import named
 
 FORMAT = "gcluster/report/v1"
 HOUR_S, DAY_S = 3600, 86_400
@@ -117,6 +119,7 @@ def read_report(
     goodput: Mapping[str, Ended] | None = None,
     bounds: Iterable[str] = (),
     grafana: str | None = None,
+    of_pods: bool = False,
 ) -> Report:
     """Query everything that a report shows.
 
@@ -128,14 +131,17 @@ def read_report(
         goodput: account -> GPU hours of jobs by how they ended; None: it isn't known.
         bounds: pools whose nodes cost at most what is reckoned with.
         grafana: address of a Grafana that has its dashboards; None: no link.
+        of_pods: under Kubernetes: who has a GPU is a namespace, which is an account.
 
     Raises:
         LifecycleError: Prometheus doesn't answer (GC1198).
     """
     span = round(until - since)
-    found = instant(query, _queries(span), until)
+    texts = _queries(span)
+    asked = report_queries(span, INTERVAL_S / HOUR_S) if of_pods else texts
+    found = named(query, asked, texts, until)
     slice_s = HOUR_S if span <= _HOURLY_UP_TO_S else DAY_S
-    rows = _rows(found)
+    rows = _rows(found, asked)
     accounts = _uses(found, rows, goodput, by_user=False)
     pools = _pools(found)
     measured = max((each.value for each in found["measured"]), default=0.0) * INTERVAL_S
@@ -146,10 +152,10 @@ def read_report(
         measured_s=min(measured, float(span)),
         simulated=bool(found["double"]),
         accounts=accounts,
-        users=_uses(found, rows, None, by_user=True),
+        users=() if of_pods else _uses(found, rows, None, by_user=True),
         pools=pools,
         slice_s=slice_s,
-        slices=_slices(query, since, until, slice_s),
+        slices=_slices(query, since, until, slice_s, SLICES if of_pods else _SLICES),
         notes=tuple(_notes(found, accounts, pools, goodput, bounds)),
         link=dashboard_link(grafana, cluster, "money", span=(since, until)),
     )
@@ -194,10 +200,13 @@ _Row: TypeAlias = tuple[str, str, str]
 """Account, user, pool."""
 
 
-def _rows(found: Mapping[str, list[Sample]]) -> dict[str, dict[_Row, float]]:
+def _rows(
+    found: Mapping[str, list[Sample]], asked: Mapping[str, str]
+) -> dict[str, dict[_Row, float]]:
     return {
         name: {(s.label("account"), s.label("user"), s.label("pool")): s.value for s in found[name]}
         for name in (*_GPUS, "usd", "wasted", "jobs")
+        if name in asked
     }
 
 
@@ -222,11 +231,11 @@ def _uses(
         part: {(s.label("account"), s.label("user")): s.value for s in found[f"{prefix}_{part}"]}
         for part in ("median", "max")
     }
-    owners = set().union(*(sums[name] for name in ("held", "unmeasured", "jobs")))
+    owners = set().union(*(sums.get(name, {}) for name in ("held", "unmeasured", "jobs")))
     uses = []
     for owner in owners:
         held = sums["held"].get(owner, 0.0)
-        unmeasured = sums["unmeasured"].get(owner, 0.0)
+        unmeasured = sums.get("unmeasured", {}).get(owner, 0.0)
         ended = (goodput or {}).get(owner[0])
         uses.append(
             Use(
@@ -236,9 +245,11 @@ def _uses(
                 gpu_hours=held + unmeasured,
                 unmeasured_gpu_hours=unmeasured,
                 active=_share(sums["active"].get(owner), held),
-                tensor=_share(sums["tensor"].get(owner), held),
+                tensor=_share(sums.get("tensor", {}).get(owner), held),
                 idle_gpu_hours=sums["idle"].get(owner, 0.0) if held else None,
-                untouched_gpu_hours=sums["untouched"].get(owner, 0.0) if held else None,
+                untouched_gpu_hours=sums["untouched"].get(owner, 0.0)
+                if held and "untouched" in sums
+                else None,
                 usd=sums["usd"].get(owner),
                 wasted_usd=sums["wasted"].get(owner),
                 wait_median_s=waits["median"].get(owner),
@@ -285,16 +296,21 @@ def _by_pool(samples: Iterable[Sample]) -> dict[str, float]:
     return dict(sums)
 
 
-def _slices(query: QueryPrometheus, since: float, until: float, slice_s: int) -> tuple[Slice, ...]:
+_SLICES = {
+    "usd": "gcluster:user_usd_per_hour",
+    "wasted": "gcluster:user_wasted_usd_per_hour",
+    "unused": "gcluster:pool_unused_usd_per_hour",
+}
+
+
+def _slices(
+    query: QueryPrometheus, since: float, until: float, slice_s: int, metrics: Mapping[str, str]
+) -> tuple[Slice, ...]:
     """Return what each hour or day cost; the last one ends where the report does."""
     hours = INTERVAL_S / HOUR_S
     queries = {
         name: f"sum(sum_over_time({metric}[{slice_s}s])) * {hours:.15g}"
-        for name, metric in {
-            "usd": "gcluster:user_usd_per_hour",
-            "wasted": "gcluster:user_wasted_usd_per_hour",
-            "unused": "gcluster:pool_unused_usd_per_hour",
-        }.items()
+        for name, metric in metrics.items()
     }
     number = max(int((until - since) // slice_s), 1)
     found = over_time(query, queries, until - (number - 1) * slice_s, until, slice_s)

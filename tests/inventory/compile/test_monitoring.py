@@ -179,7 +179,8 @@ def test_simulated_gpus_have_a_double_on_their_nodes_alone_and_need_no_vendor() 
 
 def test_amd_s_gpus_have_amd_s_exporter_and_their_rules_and_nothing_more_is_scraped() -> None:
     loaded = load_text(
-        "apiVersion: gcluster/v1\nname: demo\nsites: {hall: {provider: bare-metal, ssh: {user: ops}}}\n"
+        "apiVersion: gcluster/v1\nname: demo\n"
+        "sites: {hall: {provider: bare-metal, ssh: {user: ops}}}\n"
         "pools:\n"
         "  head: {site: hall, role: controller, hosts: [{name: head01, address: 10.0.0.1}]}\n"
         "  gpu: {site: hall, machine: mi300x-8, hosts: [{name: gpu01, address: 10.0.0.2}], "
