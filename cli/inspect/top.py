@@ -40,8 +40,8 @@ def command(
 ) -> Exit:
     """Show jobs and nodes by what they waste now, in dollars.
 
-    It queries the cluster's Prometheus through SSH (in its pod under Kubernetes) every 15 s; Ctrl-C ends it. With --format json,
-    or where the output is no terminal, it shows it once.
+    It queries the cluster's Prometheus through SSH (under Kubernetes in its pod) every 15 s; Ctrl-C
+    ends it. With --format json, or where the output is no terminal, it shows it once.
     """
     opened = open_cluster(cluster, running=True)
     monitoring = opened.spec.monitoring

@@ -34,8 +34,9 @@ Condition: TypeAlias = Literal[
     "units",
 ]
 """What a cluster must have for a rule: ports of InfiniBand, clocks of its own, Lustre's clients,
-Slurm, a slurmdbd, GPUs whose use is measured, NVIDIA's or AMD's; in its spec `waste_alert`, a ceiling in `budget` or an end;
-Kubernetes, a host on which `up` and `smoke` leave their figures, exporters that systemd runs."""
+Slurm, a slurmdbd, GPUs whose use is measured, NVIDIA's or AMD's; in its spec `waste_alert`,
+a ceiling in `budget` or an end; Kubernetes, a host on which `up` and `smoke` leave their figures,
+exporters that systemd runs."""
 _INTERVAL = "5s"
 """Between two evaluations: an alert that holds for 30 s fires less than 90 s after its cause."""
 _BOARD = (

@@ -124,6 +124,7 @@ def test_the_four_questions_are_answered_in_both_themes_and_on_a_telephone(
             "dark": True,
             "goto": "#next/fabric",
             "until": CHARTS.format("#part", 3),
+            "shot": picture(tmp_path, "next"),
             "evaluate": dark,
         },
         {"press": ["t"], "evaluate": dark},

@@ -92,7 +92,8 @@ def prometheus_of(cluster: Cluster, session: SshSession) -> QueryPrometheus:
     """Return how to query the Prometheus of a cluster that isn't Kubernetes'.
 
     Raises:
-        LifecycleError: its spec has no monitoring, or it is Kubernetes' (GC1197), or it has no such host (GC908).
+        LifecycleError: its spec has no monitoring or it is Kubernetes' (GC1197), or it has no such
+            host (GC908).
     """
     spec = cluster.spec
     if isinstance(spec.scheduler, KubernetesScheduler):

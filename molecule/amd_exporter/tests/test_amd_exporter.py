@@ -31,7 +31,7 @@ def test_figures_are_written_with_the_job_of_a_gpu(host: Host) -> None:
     assert 'gpu_junction_temperature{gpu="2"} 20' in lines
 
 
-def test_an_exporter_that_is_gone_is_said(host: Host) -> None:
+def test_a_stopped_exporter_is_a_figure_too(host: Host) -> None:
     host.check_output("systemctl stop amd-metrics-exporter")
     assert written(host) == ["gcluster_amd_exporter_up 0"]
     host.check_output("systemctl start amd-metrics-exporter")

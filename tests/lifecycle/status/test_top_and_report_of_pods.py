@@ -37,7 +37,7 @@ class InPod:
     name = "head01"
 
     def run(self, arguments: Sequence[str], *, stdin: str | None, timeout_s: float) -> Answer:
-        """Run what stands behind `--`."""
+        """Run the words behind `--`."""
         assert list(arguments[:4]) == ["--namespace", "gcluster-monitoring", "exec", "--stdin"]
         assert arguments[4] == "service/gcluster-prometheus"
         words = list(arguments)[list(arguments).index("--") + 1 :]

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""Write what AMD's exporter says of this node's GPUs, for node exporter.
+"""Write the metrics of AMD's exporter for node exporter.
 
-AMD's device-metrics-exporter answers whoever reaches its port, without TLS: it listens on the
-loopback address, and what it says leaves the node by node exporter, with its certificate. Names of
+AMD's device-metrics-exporter answers all who reach its port, without TLS: it listens on the
+loopback address, and its metrics leave the node by node exporter, with its certificate. Names of
 metrics are AMD's (docs/configuration/metricslist.md, 1.5.1); of the labels `gpu` is its gpu_id, and
-`hpc_job` the job that holds the GPU, by the files that Slurm's Prolog writes. AMD's own prolog takes
-Slurm's numbers for gpu_ids as well (debian/usr/local/etc/metrics/slurm/slurm-prolog.sh).
+`hpc_job` the job that holds the GPU, by the files that Slurm's Prolog writes. AMD's own prolog
+takes Slurm's numbers for gpu_ids as well (debian/usr/local/etc/metrics/slurm/slurm-prolog.sh).
 """
 
 from __future__ import annotations
