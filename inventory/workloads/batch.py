@@ -9,7 +9,6 @@ from ...schemas.catalog import Catalog
 from ...schemas.spec import (
     ClusterSpec,
     SlurmScheduler,
-    TorchrunElasticWorkload,
     Workload,
     WorkloadCheckpoint,
 )
@@ -21,7 +20,10 @@ from .launch import NEAR_GPU, binds_near_gpus, is_torch, node_program
 from .place import Place, place_of
 
 CHECKPOINTS = f"{PROGRAMS}/job-checkpoint.py"
+LAUNCH = f"{PROGRAMS}/job_launch/launch.py"
 """On every node of the cluster (role slurm)."""
+_GATE_S = 120
+"""Longest time of the gate: MPI starts in seconds, each of the few rounds takes one."""
 _PORTS = (20_000, 10_000)
 """First port of the rendezvous, and how many there are: below those that Linux gives to others."""
 _MINUTE_S = 60
@@ -58,8 +60,7 @@ def batch_script(spec: ClusterSpec, catalog: Catalog, name: str, workload: Workl
         _rendezvous(),
         NEAR_GPU.splitlines() if binds_near_gpus(workload, place) else [],
         _node(workload, place, checkpoints),
-        _start(workload, place, checkpoints),
-        _end(workload),
+        _launch(workload, place, checkpoints),
     ]
     return "\n".join(["#!/bin/bash", *_joined(sections)])
 
@@ -75,14 +76,15 @@ def _joined(sections: Iterable[list[str]]) -> Iterator[str]:
 def _directives(name: str, workload: Workload, place: Place) -> list[str]:
     """Return the #SBATCH lines (sbatch(1), Slurm 24.11)."""
     saved = workload.checkpoint
-    elastic = isinstance(workload, TorchrunElasticWorkload)
+    fewest = workload.fewest_nodes or place.nodes
+    keeps_nodes = bool(workload.spares) or fewest < place.nodes
     tasks = 1 if is_torch(workload) else place.processes
     options = [
         f"--job-name={name}",
         f"--partition={place.partition}",
         *([f"--account={workload.account}"] if workload.account else []),
         *([f"--qos={workload.qos}"] if workload.qos else []),
-        f"--nodes={place.nodes}",
+        f"--nodes={_sizes(fewest, place.nodes + workload.spares)}",
         f"--ntasks-per-node={tasks}",
         *([f"--gpus-per-node={place.gpus}"] if place.gpus else []),
         *(["--exclusive", "--mem=0"] if place.is_whole else _part(place, tasks)),
@@ -92,10 +94,15 @@ def _directives(name: str, workload: Workload, place: Place) -> list[str]:
         "--output=%x-%j.log",
         "--open-mode=append",
         "--requeue",
-        *(["--no-kill"] if elastic else []),
+        *(["--no-kill"] if keeps_nodes else []),
         *([f"--signal=B:USR1@{int(saved.notice.value)}"] if saved else []),
     ]
     return [f"#SBATCH {option}" for option in options]
+
+
+def _sizes(fewest: int, most: int) -> str:
+    """Return a number of nodes, or the fewest and the most (sbatch(1), "--nodes")."""
+    return str(most) if fewest >= most else f"{fewest}-{most}"
 
 
 def _part(place: Place, tasks: int) -> list[str]:
@@ -208,34 +215,23 @@ def _node(workload: Workload, place: Place, checkpoints: str | None) -> list[str
     ]
 
 
-def _start(workload: Workload, place: Place, checkpoints: str | None) -> list[str]:
-    """Return the functions that start the workload once, and have it save."""
-    resume = (
-        [
-            '  GCLUSTER_RESUME_FROM=$("$checkpoint" newest "$GCLUSTER_CHECKPOINTS")',
-            "  export GCLUSTER_RESUME_FROM",
-            '  echo "gcluster: resuming from ${GCLUSTER_RESUME_FROM:-nothing: no checkpoint yet}"',
-        ]
-        if checkpoints is not None
-        else []
-    )
-    return [
-        "attempt=0",
-        "step=",
-        "start() {",
-        *resume,
-        "  export attempt",
-        *_srun(workload, place, checkpoints),
-        "  step=$!",
-        "}",
-    ]
-
-
-def _srun(workload: Workload, place: Place, checkpoints: str | None) -> list[str]:
-    elastic = isinstance(workload, TorchrunElasticWorkload)
+def _launch(workload: Workload, place: Place, checkpoints: str | None) -> list[str]:
+    """Return the last command: it starts the processes, and again when something ends them."""
     alone = is_torch(workload) or place.processes == 1
-    options = [
-        "--no-kill --kill-on-bad-exit=0" if elastic else "--kill-on-bad-exit=1",
+    saved, fewest = workload.checkpoint, workload.fewest_nodes
+    own = [
+        f"--nodes={place.nodes}",
+        *([f"--least={fewest}"] if fewest is not None and fewest < place.nodes else []),
+        *([f"--spares={workload.spares}"] if workload.spares else []),
+        *([f"--tasks-per-node={place.processes}"] if not alone else []),
+        *([f"--restarts={workload.restarts}"] if workload.restarts else []),
+        *([f"--hang={int(workload.hang.value)}"] if workload.hang else []),
+        *([f"--gate={_GATE_S}"] if workload.gate else []),
+        *([f"--notice={int(saved.notice.value)}"] if saved else []),
+        "--",
+    ]
+    srun = [
+        "--kill-on-bad-exit=1",
         *(["--mpi=pmix"] if workload.__struct_config__.tag == "mpi" else []),
         # One task of a node has all its cores; several have each their own, in the order of the
         # GPUs, whose sockets are in that order too.
@@ -247,8 +243,14 @@ def _srun(workload: Workload, place: Place, checkpoints: str | None) -> list[str
         ),
         *_container(workload, place, checkpoints),
     ]
-    lines = ["  srun \\", *(f"    {option} \\" for option in options)]
-    return [*lines, '    bash -c "$node" &']
+    return [
+        "# Starts srun with these words, and again from the newest checkpoint when it fails,",
+        "# on the nodes that are left; at SIGUSR1 the job saves and goes back in line.",
+        f"exec {LAUNCH} run \\",
+        f"  {' '.join(own)} \\",
+        *(f"  {option} \\" for option in srun),
+        '  bash -c "$node"',
+    ]
 
 
 def _container(workload: Workload, place: Place, checkpoints: str | None) -> list[str]:
@@ -278,51 +280,3 @@ def _enroot(image: str) -> str:
     registry, slash, rest = image.partition("/")
     has_registry = slash and ("." in registry or ":" in registry or registry == "localhost")
     return f"{registry}#{rest}" if has_registry else image
-
-
-def _end(workload: Workload) -> list[str]:
-    """Return what follows the processes: saved and queued again, tried again, or over."""
-    saved = workload.checkpoint
-    lines = []
-    if saved is not None:
-        patience = max(1, int(saved.notice.value) - 20)
-        lines += [
-            "# Before the time limit, or when others need the nodes: save, and go back in line.",
-            "requeue() {",
-            "  trap '' USR1",
-            '  echo "gcluster: saving before the end of the allocation"',
-            '  kill -USR1 "$step"',
-            f"  for _ in $(seq {patience}); do",
-            '    kill -0 "$step" 2>/dev/null || break',
-            "    sleep 1",
-            "  done",
-            "  # Slurm itself queues one again that gives way, when it ends. Requested here, it",
-            "  # would do so once more after the next run (24.11 keeps PreemptTime then).",
-            (
-                '  gave_way=$(scontrol show job "$SLURM_JOB_ID" | sed -n '
-                "'s/.*PreemptTime=\\([0-9]\\).*/\\1/p')"
-            ),
-            '  echo "gcluster: queued again"',
-            '  [ -z "$gave_way" ] || exit 0',
-            '  scontrol requeue "$SLURM_JOB_ID"',
-            "  sleep 60",
-            "}",
-            "trap requeue USR1",
-            "",
-        ]
-    return [
-        *lines,
-        "while :; do",
-        "  start",
-        '  wait "$step" && exit 0 || code=$?',
-        '  echo "gcluster: attempt $attempt ended with exit code $code"',
-        f'  [ "$attempt" -lt {workload.restarts} ] || exit "$code"',
-        "  attempt=$((attempt + 1))",
-        "  # Where a node of the job was drained meanwhile, it gets others.",
-        (
-            '  drained=$(sinfo --noheader --nodes="$SLURM_JOB_NODELIST" --states=drain,down '
-            "--format=%N)"
-        ),
-        '  [ -z "$drained" ] || { scontrol requeue "$SLURM_JOB_ID"; sleep 60; }',
-        "done",
-    ]

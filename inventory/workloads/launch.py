@@ -76,7 +76,9 @@ def _command(workload: Workload) -> list[str]:
 def _torchrun(workload: _Torch, place: Place, checkpoints: str | None) -> list[str]:
     nodes, restarts = str(place.nodes), 0
     if isinstance(workload, TorchrunElasticWorkload):
-        nodes, restarts = f"{workload.min_nodes}:{place.nodes}", workload.worker_restarts
+        restarts = workload.worker_restarts
+    if workload.fewest_nodes is not None:
+        nodes = '"$GCLUSTER_NODES"'  # of this attempt
     options = [
         f"--nnodes={nodes}",
         f"--nproc-per-node={place.processes}",

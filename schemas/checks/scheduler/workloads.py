@@ -10,7 +10,6 @@ from ...diagnostics import PathTuple, listing
 from ...spec import (
     Partition,
     Pool,
-    TorchrunElasticWorkload,
     Workload,
 )
 from ...spec.units import strictest
@@ -109,7 +108,7 @@ def workload_size(context: CheckContext) -> Iterator[Finding]:
     """A workload says `nodes` or `gpus`, one of the two.
 
     GPUs are a part of one node or whole nodes, as jobs over several nodes get all GPUs of each. All
-    of it is in one partition. An elastic one starts with at least its `min_nodes`.
+    of it, with its spares, is in one partition. An elastic one starts with its `min_nodes` or more.
     """
     for name, workload in context.workloads.items():
         path: PathTuple = (AT, name)
@@ -124,7 +123,11 @@ def workload_size(context: CheckContext) -> Iterator[Finding]:
             )
             continue
         place = _place(context, workload)
-        problem = None if place is None else _too_much(context, workload, place)
+        problem = (
+            None
+            if place is None
+            else _too_much(context, workload, place) or _too_many_spares(context, workload, place)
+        )
         if problem is not None:
             key, what, hint = problem
             yield Finding(
@@ -141,10 +144,10 @@ def _too_much(
     """Return key, problem and hint of a size that the partition can't give."""
     most, each = place.nodes(context), place.gpus_of_a_node(context)
     key = "nodes" if workload.gpus is None else "gpus"
-    if isinstance(workload, TorchrunElasticWorkload) and workload.gpus is None:
+    fewest = workload.fewest_nodes
+    if fewest is not None and workload.gpus is None and fewest > (workload.nodes or 0):
         nodes = workload.nodes or 0
-        if workload.min_nodes > nodes:
-            return "min_nodes", f"min_nodes is above its {nodes} nodes", f"at most {nodes}"
+        return "min_nodes", f"min_nodes is above its {nodes} nodes", f"at most {nodes}"
     if workload.gpus is not None and each == 0:
         return key, f'nodes of partition "{place.partition}" have no GPUs', "write nodes instead"
     if workload.gpus is not None and each and workload.gpus > each and workload.gpus % each:
@@ -163,6 +166,23 @@ def _too_much(
         f'{nodes:,} nodes; partition "{place.partition}" gives a job {most:,}',
         f"at most {most}" if key == "nodes" else f"at most {most * (each or 0)}",
     )
+
+
+def _too_many_spares(
+    context: CheckContext, workload: Workload, place: WorkloadPlace
+) -> tuple[str, str, str] | None:
+    """Return the same of spares, of a workload whose own nodes are there."""
+    most, each = place.nodes(context), place.gpus_of_a_node(context)
+    if not workload.spares or most is None or each is None:
+        return None
+    if workload.gpus is not None and workload.gpus < each:
+        return "spares", "part of a node has no spare nodes", "leave it out, or request whole nodes"
+    nodes = workload.node_count(each)
+    if nodes + workload.spares <= most:
+        return None
+    what = f"{nodes:,} nodes and {workload.spares:,} spare{'s' * (workload.spares > 1)}; "
+    what += f'partition "{place.partition}" gives a job {most:,}'
+    return "spares", what, f"at most {most - nodes}" if nodes < most else "leave it out"
 
 
 @check("GC1203", summary="A workload names a partition that is not there.")
@@ -288,4 +308,52 @@ def workload_not_allowed(context: CheckContext) -> Iterator[Finding]:
                 path=(*path, "qos"),
                 hint=f"one of: {listing(account.qos)}",
                 relies_on=((*path, "qos"), (*path, "account"), ("scheduler",)),
+            )
+
+
+@check("GC1217", summary="A workload would be taken for one that hangs, or never.")
+def workload_hang(context: CheckContext) -> Iterator[Finding]:
+    """`hang` is how long a workload may print nothing.
+
+    It is longer than any pause of a healthy one, its start included, and shorter than its time:
+    else its end comes first. With 0 each would be ended at its start.
+    """
+    for name, workload, place in placed(context):
+        hang = workload.hang
+        if hang is None:
+            continue
+        path: PathTuple = (AT, name, "hang")
+        limit = strictest([workload.time, place.settings.max_time if place.settings else None])
+        if hang.value <= 0:
+            what, hint = "may print nothing for no time at all", "write 10m, or leave it out"
+        elif limit is not None and hang.value >= limit.value:
+            what = f"may print nothing for {hang}, and runs {limit}"
+            hint = "a shorter hang, or more time"
+        else:
+            continue
+        yield Finding(
+            summary=f'workload "{name}" {what}',
+            path=path,
+            hint=hint,
+            relies_on=(path, (AT, name, "time"), (AT, name, "partition"), ("scheduler",)),
+        )
+
+
+@check("GC1218", summary="A workload's gate needs nodes that can exchange messages.")
+def workload_gate(context: CheckContext) -> Iterator[Finding]:
+    """The gate compares nodes two by two, so it names a slow one among three or more."""
+    for name, workload, place in placed(context):
+        each = place.gpus_of_a_node(context)
+        if workload.gate is None or (workload.gpus is not None and not each):
+            continue
+        nodes = workload.node_count(each or 0) + workload.spares
+        fewest = 3
+        if nodes < fewest:
+            path: PathTuple = (AT, name, "gate")
+            yield Finding(
+                summary=f'workload "{name}" has a gate and {nodes} node{"s" * (nodes != 1)}: '
+                f"of fewer than {fewest} the slow one can't be named",
+                path=path,
+                hint="leave it out, or add spares",
+                relies_on=(path, (AT, name), *NEEDS),
             )

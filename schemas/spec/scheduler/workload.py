@@ -1,6 +1,6 @@
 """Workloads: what a cluster trains or runs, and how it is started, saved and started again."""
 
-from typing import Annotated, ClassVar, TypeAlias
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from msgspec import Meta, field
 
@@ -54,7 +54,7 @@ class WorkloadModel(SpecModel, frozen=True, kw_only=True):
 
     UPDATES: ClassVar = updates(
         none="nodes gpus processes_per_node partition account qos time chdir venv image mounts "
-        "variables data checkpoint restarts",
+        "variables data checkpoint restarts spares hang gate",
     )
 
     nodes: Annotated[int, Meta(ge=1)] | None = None
@@ -88,8 +88,20 @@ class WorkloadModel(SpecModel, frozen=True, kw_only=True):
     checkpoint: WorkloadCheckpoint | None = None
     """Default: it saves nothing, and starts over."""
     restarts: Annotated[int, Meta(ge=0)] = 0
-    """Times that it is queued again after a failure; a node that fails and a preemption don't
+    """Times that it is started again after a failure; a node that fails and a preemption don't
     count."""
+    spares: Annotated[int, Meta(ge=0)] = 0
+    """Nodes that it has besides, and that wait: one takes the place of a node that is lost."""
+    hang: Duration | None = None
+    """So long it may print nothing; then it is started again, and its log says where its processes
+    were. Default: it may wait for ever."""
+    gate: Literal["allreduce"] | None = None
+    """Before it starts its nodes exchange messages two by two, and a slow one is left out."""
+
+    @property
+    def fewest_nodes(self) -> int | None:
+        """Fewest nodes that it goes on with; None: all that it requests."""
+        return None
 
     def node_count(self, gpus_of_a_node: int) -> int:
         """Return its nodes, where each has so many GPUs (0: none)."""
@@ -120,14 +132,19 @@ class TorchrunWorkload(TorchWorkload, frozen=True, tag_field="framework", tag="t
 class TorchrunElasticWorkload(
     TorchWorkload, frozen=True, kw_only=True, tag_field="framework", tag="torchrun-elastic"
 ):
-    """PyTorch, started by torchrun, which goes on with the nodes that are left."""
+    """PyTorch, started by torchrun, which is started again on the nodes that are left."""
 
     UPDATES: ClassVar = updates(none="min_nodes worker_restarts")
 
     min_nodes: Annotated[int, Meta(ge=1)]
-    """Fewest nodes that it goes on with."""
+    """Fewest nodes that it goes on with, until others are there."""
     worker_restarts: Annotated[int, Meta(ge=0)] = 3
     """Times that torchrun starts all workers again (--max-restarts)."""
+
+    @property
+    def fewest_nodes(self) -> int | None:
+        """See `min_nodes`."""
+        return self.min_nodes
 
 
 class DeepspeedWorkload(
@@ -188,6 +205,16 @@ class CommandWorkload(
     CommandModel, frozen=True, kw_only=True, tag_field="framework", tag="command"
 ):
     """Any program, started by srun, with the variables that torch.distributed reads."""
+
+    UPDATES: ClassVar = updates(none="min_nodes")
+
+    min_nodes: Annotated[int, Meta(ge=1)] | None = None
+    """Fewest nodes that it goes on with, until others are there; default: all that it requests."""
+
+    @property
+    def fewest_nodes(self) -> int | None:
+        """See `min_nodes`."""
+        return self.min_nodes
 
 
 Workload: TypeAlias = (

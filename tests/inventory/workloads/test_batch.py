@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -16,6 +17,7 @@ from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load, load_text
 
 CASES = Path(__file__).parents[2] / "cases" / "workloads"
+ROLE = Path(__file__).parents[3] / "roles/slurm/files"
 SBATCH = frozenset(
     [
         "account",
@@ -117,25 +119,63 @@ workloads:
 """
 
 
-def test_words_of_a_command_reach_the_program_as_they_are() -> None:
+def test_words_of_a_command_reach_the_program_as_they_are(tmp_path: Path) -> None:
     words = ["a b", "it's", "$HOME", "`id`", '"', "NODE", "-x", "*", "\\"]
     spec = load_text(COMMAND % json.dumps(["printf", "%s\\n", *words])).spec
     assert spec is not None
     script = batch_scripts(spec, load_catalog())["words"]
-    doubles = """\
-srun() { for last; do :; done; bash -c "$last"; }
-scontrol() { echo "NodeName=gpu001 NodeAddr=10.0.0.1 x"; }
-export SLURM_JOB_ID=7 SLURMD_NODENAME=gpu001 SLURM_PROCID=0 SLURM_LOCALID=0 SLURM_NTASKS=1
-"""
-    found = subprocess.run(
-        ["bash", "-c", doubles + script + 'echo "$WORD"'],
+    found = run_script(script, tmp_path, srun='echo "$WORD"; exec bash -c "$last"')
+
+    printed = [line for line in found.stdout.splitlines() if not line.startswith("gcluster:")]
+    assert printed == ["it's $HOME", *words]
+    assert "export WORD='it'\"'\"'s $HOME'" in script
+
+
+def run_script(
+    script: str, folder: Path, *, srun: str, preempted: str = "None"
+) -> subprocess.CompletedProcess[str]:
+    """Run a script with the programs of the nodes and doubles of Slurm's commands.
+
+    Args:
+        script: what sbatch would read.
+        folder: empty; it takes the place of /scratch too.
+        srun: lines of the double; $last is the program that srun starts.
+        preempted: when the job gave way.
+    """
+    programs = folder / "gcluster"
+    programs.mkdir()
+    (programs / "job_launch").symlink_to(ROLE / "job_launch")
+    (programs / "job-checkpoint.py").symlink_to(ROLE / "libexec/job-checkpoint.py")
+    doubles = {
+        "srun": f"for last; do :; done; {srun}",
+        "scontrol": 'case "$1 $2" in '
+        "'show hostnames') echo gpu001;; 'show node') echo NodeName=gpu001 NodeAddr=10.0.0.1 x;; "
+        f"'show job') echo PreemptTime={preempted};; "
+        '*) echo "$*" >&2; [ "$1" != requeue ] || kill -9 $PPID;; esac',
+        "squeue": "case $* in *%T*) ;; *) echo gpu001;; esac",
+        "sinfo": "echo gpu001 allocated",
+        "scancel": "true",
+    }
+    for name, text in doubles.items():
+        (folder / name).write_text(f"#!/bin/bash\n{text}\n", encoding="utf-8")
+        (folder / name).chmod(0o755)
+    script = script.replace("/usr/local/libexec/gcluster", str(programs))
+    return subprocess.run(
+        ["bash", "-c", script.replace("/scratch", str(folder))],
+        env={
+            "PATH": f"{folder}:{os.environ['PATH']}",
+            "SLURM_JOB_ID": "7",
+            "SLURMD_NODENAME": "gpu001",
+            "SLURM_JOB_NODELIST": "gpu001",
+            "SLURM_PROCID": "0",
+            "SLURM_LOCALID": "0",
+            "SLURM_NTASKS": "1",
+        },
         capture_output=True,
         text=True,
-        check=True,
+        timeout=20,
+        check=False,
     )
-
-    assert found.stdout.splitlines() == words
-    assert "export WORD='it'\"'\"'s $HOME'" in script
 
 
 NOTICED = """\
@@ -155,12 +195,12 @@ workloads:
     checkpoint: {to: scratch, every: 15m}
 """
 PROGRAMS = {
-    "with 0": ("trap '(sleep 0.2); exit 0' USR1", "requeue 7"),
-    "after saving": ("trap 'echo x >$GCLUSTER_CHECKPOINTS/step-1; exit 0' USR1", "requeue 7"),
-    "with an error": ("trap 'exit 3' USR1", "requeue 7"),
-    "gives way": ("trap 'echo x >$GCLUSTER_CHECKPOINTS/step-1; exit 0' USR1", "queued again"),
+    "with 0": "trap '(sleep 0.2); exit 0' USR1",
+    "after saving": "trap 'echo x >$GCLUSTER_CHECKPOINTS/step-1; exit 0' USR1",
+    "with an error": "trap 'exit 3' USR1",
+    "gives way": "trap 'echo x >$GCLUSTER_CHECKPOINTS/step-1; exit 0' USR1",
 }
-"""How a program ends after the notice -> the program, and the last line of the script."""
+"""How a program ends after the notice -> the program."""
 
 
 @pytest.mark.parametrize("case", PROGRAMS)
@@ -168,29 +208,15 @@ def test_a_job_whose_program_ends_during_the_notice_is_queued_again(
     case: str, tmp_path: Path
 ) -> None:
     """With 0 too: it may have saved before, and one that was done ends at once when it resumes."""
-    program, last = PROGRAMS[case]
     spec = load_text(NOTICED).spec
     assert spec is not None
     script = batch_scripts(spec, load_catalog())["noticed"]
-    doubles = f"""\
-srun() {{ exec bash -c "{program}"'; kill -USR1 '$$'; while :; do sleep 0.05; done'; }}
-scontrol() {{
-  echo "$*" {"PreemptTime=2026-11-28T10:00:00" if case == "gives way" else "PreemptTime=None"}
-  [ "$1" != requeue ] || kill -9 $$
-}}
-open() {{ mkdir -p "$2"; }}
-export SLURM_JOB_ID=7 SLURMD_NODENAME=gpu001
-"""
-    for own, other in {
-        '"$checkpoint" open': "open x",
-        "checkpoint=/usr/local/libexec/gcluster/job-checkpoint.py": "checkpoint=true",
-        "/scratch": str(tmp_path),
-    }.items():
-        script = script.replace(own, other)
-
-    found = subprocess.run(
-        ["bash", "-c", doubles + script], capture_output=True, text=True, timeout=20, check=False
+    found = run_script(
+        script,
+        tmp_path,
+        srun=f"{PROGRAMS[case]}; kill -USR1 $PPID; while :; do sleep 0.05; done",
+        preempted="2026-11-28T10:00:00" if case == "gives way" else "None",
     )
 
-    words = found.stdout.replace(" PreemptTime=None", "").splitlines()
-    assert words[-1].endswith(last), found
+    assert found.stdout.splitlines()[-1] == "gcluster: queued again", found
+    assert found.stderr == ("" if case == "gives way" else "requeue 7\n")

@@ -1,0 +1,409 @@
+#!/usr/bin/env python3
+"""Starts a job's processes, and again when something ends them: at once, on the nodes left.
+
+`run` is what a batch script ends with. It starts `srun WORDS` on as many of the allocation's usable
+nodes as `--nodes` says; spares wait. An attempt ends when srun does, when a node is lost, or when
+nothing was printed for `--hang` seconds. The next one starts from the newest complete checkpoint,
+without going back in line; where too few nodes are left, the job is queued again.
+
+SIGUSR1 is the notice before the end of the allocation: the processes get it, save and end, and the
+job is queued again.
+
+`guard HOST` queues the job again when HOST is lost; `clear STEP` ends what is left of a step on
+this node; `stacks STEP` prints where its Python processes are. `run` starts these three.
+
+Exit status: that of the last attempt.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import gate
+import nodes
+import processes
+from journal import Journal, saved_at
+from progress import Progress
+
+CHECKPOINT = str(Path(__file__).parents[1] / "job-checkpoint.py")
+ENDS_S = 20
+"""How long processes have to end before they are killed."""
+GROWS_S = 30.0
+"""How often a job that has shrunk looks for free nodes."""
+TOUCH_S = 10.0
+PORTS = (20_000, 10_000)
+"""First port of a rendezvous, and how many there are: below those that Linux gives to others."""
+GONE, HUNG, GROWS, NOTICE = "node lost", "hung", "grows", "notice"
+REQUEUED = {NOTICE: "notice before the end of the allocation", GROWS: "more nodes are there"}
+
+
+def say(text: str) -> None:
+    """Print a line into the job's log."""
+    sys.stdout.write(f"gcluster: {text}\n")
+    sys.stdout.flush()
+
+
+def listing(names: Sequence[str]) -> str:
+    """Return names as words."""
+    return ", ".join(names)
+
+
+class Launch:
+    """One run of a job: its nodes, its attempts, what ended them."""
+
+    def __init__(self, given: argparse.Namespace) -> None:
+        """Look at the allocation."""
+        self.given = given
+        self.words: list[str] = given.words
+        self.checkpoints = os.environ.get("GCLUSTER_CHECKPOINTS", "")
+        self.host = os.environ.get("SLURMD_NODENAME", "")
+        self.first_address = os.environ.get("MASTER_ADDR", "")
+        self.first_port = int(os.environ.get("MASTER_PORT", "20000"))
+        self.attempt = self.failures = 0
+        self.excluded: dict[str, str] = {}
+        self.nodes: list[str] = nodes.allocated()
+        self.is_noticed = False
+        self.guard: subprocess.Popen[bytes] | None = None
+        self.guarded_by = ""
+        folder = Path(self.checkpoints) if self.checkpoints else None
+        self.journal = Journal(folder and folder / f".journal-{nodes.JOB}")
+        heartbeat = folder and folder / f".alive-{nodes.JOB}"
+        if heartbeat is not None:
+            os.environ["GCLUSTER_HEARTBEAT"] = str(heartbeat)
+        self.progress = Progress(heartbeat)
+        self.watch: nodes.Watch | None = None
+        if self.keeps_nodes and len(self.nodes) > 1:
+            self.watch = nodes.Watch(self.nodes)
+            self.watch.start()
+
+    @property
+    def keeps_nodes(self) -> bool:
+        """Whether the job may go on without one of its nodes: Slurm leaves it the others."""
+        return bool(self.given.spares) or self.given.least < self.given.nodes
+
+    def run(self) -> int:
+        """Start attempts until one succeeds or too many failed; return the exit status."""
+        signal.signal(signal.SIGUSR1, self._notice)
+        self.journal.add("begin", nodes=len(self.nodes))
+        if self.given.gate:
+            self.pass_gate()
+        while True:
+            chosen = self.choose()
+            if chosen is None:
+                return self.requeue("too few of its nodes can be used")
+            step = self.start(chosen)
+            end = self.follow(step, chosen)
+            if end == "0":
+                self.journal.add("stop", done=True)
+                return self.leave(0)
+            if end == NOTICE or (end == GROWS and not self.has_room(chosen)):
+                self.journal.add("stop", cause=REQUEUED[end])
+                return self.requeue("")
+            cause = self.cause(end, chosen)
+            self.journal.add("stop", cause=cause)
+            say(cause)
+            if end not in (GONE, GROWS):
+                if self.failures >= self.given.restarts:
+                    return self.leave(int(end) if end.isdigit() else 1)
+                self.failures += 1
+            self.clear(chosen)
+            self.attempt += 1
+
+    # Nodes
+
+    def choose(self) -> list[str] | None:
+        """Return the nodes of the next attempt; None: too few are left, others may be had."""
+        self.nodes = nodes.allocated() or self.nodes
+        bad = dict(nodes.unusable(self.nodes))
+        if self.watch is not None:
+            bad.update((node, "silent") for node in self.watch.silent(self.nodes))
+        bad.update(self.excluded)
+        usable = [node for node in self.nodes if node not in bad]
+        chosen = usable[: self.given.nodes]
+        if self.attempt == 0 and not self.keeps_nodes and not self.excluded:
+            return self.nodes  # as Slurm gave them
+        if bad:
+            found = listing([f"{node} ({bad[node]})" for node in self.nodes if node in bad])
+            say(f"without {found}" if found else "")
+        return chosen if len(chosen) >= min(self.given.least, self.given.nodes) else None
+
+    def has_room(self, chosen: Sequence[str]) -> bool:
+        """Whether the allocation itself has more usable nodes than are used."""
+        bad = {*nodes.unusable(self.nodes), *self.excluded}
+        silent = self.watch.silent(self.nodes) if self.watch is not None else []
+        usable = [node for node in nodes.allocated() if node not in bad and node not in silent]
+        return len(usable[: self.given.nodes]) > len(chosen)
+
+    def pass_gate(self) -> None:
+        """Leave out nodes that the gate finds slow, before the first attempt."""
+        if len(self.nodes) == 1:
+            return
+        sizes = self._sizes(self.nodes, tasks=len(self.nodes))
+        found = gate.passed(sizes, self._environment(), self.given.gate)
+        for line in found.lines:
+            say(line)
+        self.excluded.update(found.slow)
+        self.journal.add("gate", best=found.best, slow=sorted(found.slow))
+
+    # Attempts
+
+    def _sizes(self, chosen: Sequence[str], *, tasks: int) -> list[str]:
+        return [
+            f"--nodes={len(chosen)}",
+            f"--ntasks={tasks}",
+            f"--nodelist={','.join(chosen)}",
+        ]
+
+    def _environment(self) -> dict[str, str]:
+        """Return the environment of srun, without the sizes that the job had when it started."""
+        stale = ("SLURM_NNODES", "SLURM_JOB_NUM_NODES", "SLURM_NTASKS", "SLURM_NPROCS")
+        stale += ("SLURM_TASKS_PER_NODE", "SLURM_NODELIST", "SLURM_JOB_NODELIST")
+        return {key: value for key, value in os.environ.items() if key not in stale}
+
+    def start(self, chosen: Sequence[str]) -> subprocess.Popen[bytes]:
+        """Start the processes on some nodes, from the newest complete checkpoint."""
+        resume = ""
+        if self.checkpoints:
+            words = [sys.executable, CHECKPOINT, "newest", self.checkpoints]
+            done = subprocess.run(words, stdout=subprocess.PIPE, check=False)
+            resume = done.stdout.decode("utf-8", "replace").strip()
+            say(f"resuming from {resume or 'nothing: no checkpoint yet'}")
+        environment = self._environment()
+        first = self.first_address if chosen[0] == self.host else nodes.address(chosen[0])
+        environment.update(
+            GCLUSTER_RESUME_FROM=resume,
+            GCLUSTER_NODES=str(len(chosen)),
+            MASTER_ADDR=first,
+            # Another one each time: what is left of an attempt may hold its own for a while.
+            MASTER_PORT=str(PORTS[0] + (self.first_port + 5_000 * self.attempt) % PORTS[1]),
+            attempt=str(self.attempt),
+        )
+        if self.given.hang:
+            environment.setdefault("PYTHONFAULTHANDLER", "1")
+        if len(chosen) < self.given.nodes:
+            say(f"on {len(chosen)} of {self.given.nodes} nodes")
+        self.journal.add("start", nodes=len(chosen), resumed=resume, saved=saved_at(resume))
+        self._keep_guard(chosen)
+        self.progress.restart()
+        sizes = self._sizes(chosen, tasks=len(chosen) * self.given.tasks_per_node)
+        name = f"--job-name=attempt-{self.attempt}"
+        return subprocess.Popen(["srun", "--overlap", name, *sizes, *self.words], env=environment)
+
+    def _keep_guard(self, chosen: Sequence[str]) -> None:
+        """Have another node watch this one, where Slurm would keep a job without its script."""
+        others = [node for node in chosen if node != self.host]
+        if self.watch is None or not others:
+            return
+        if self.guard is not None:
+            if self.guard.poll() is None and self.guarded_by in others:
+                return
+            self.guard.terminate()
+        self.guarded_by = others[0]
+        words = ["--job-name=guard", "--mem=0", "--cpu-bind=none", "--ntasks-per-node=1"]
+        line = ["srun", "--overlap", *self._sizes(others[:1], tasks=1), *words]
+        self.guard = subprocess.Popen(
+            [*line, sys.executable, __file__, "guard", self.host],
+            env=self._environment(),
+            stderr=subprocess.DEVNULL,
+        )
+
+    def follow(self, step: subprocess.Popen[bytes], chosen: Sequence[str]) -> str:
+        """Return how an attempt ended: its exit code, or what ended it."""
+        touched = grown = time.monotonic()
+        first = False
+        while True:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                code = step.wait(timeout=0.5)
+                self.progress.look()
+                return self._ended(code, chosen)
+            now = time.monotonic()
+            self.progress.look()
+            if self.progress.has_begun and not first:
+                first = True
+                self.journal.add("first")
+            if self.is_noticed:
+                say("saving before the end of the allocation")
+                self.save_and_end(step)
+                return NOTICE
+            if self.watch is not None and self.watch.lost(chosen, self.progress.printed_at):
+                self._end(step)
+                return GONE
+            if self.given.hang and now - self.progress.printed_at >= self.given.hang:
+                say(f"nothing was printed for {self.given.hang:.0f} s; its processes are at")
+                self.stacks(chosen)
+                self._end(step)
+                return HUNG
+            if now - touched >= TOUCH_S:
+                touched = now
+                self.journal.touch()
+            if len(chosen) < self.given.nodes and now - grown >= GROWS_S:
+                grown = now
+                if self.may_grow(chosen):
+                    say("more nodes are there: saving, to go on with them")
+                    self.save_and_end(step)
+                    return GROWS
+
+    def _ended(self, code: int, chosen: Sequence[str]) -> str:
+        """Return how srun ended; a lost node is looked for as long as its death may be unseen."""
+        if self.is_noticed:
+            return NOTICE
+        if code == 0 or self.watch is None:
+            return str(abs(code))
+        until = time.monotonic() + nodes.SILENT_S + 2
+        while time.monotonic() < until:
+            if not self.watch.silent(chosen):
+                break
+            if self.watch.lost(chosen, 0.0):
+                return GONE
+            time.sleep(0.5)
+        gone = set(chosen) - set(nodes.allocated() or chosen)
+        return GONE if gone else str(abs(code))
+
+    def may_grow(self, chosen: Sequence[str]) -> bool:
+        """Whether nodes are there for more: in the allocation, or free ones in the partition."""
+        if not self.checkpoints:
+            return False
+        if self.has_room(chosen):
+            return True
+        partition = os.environ.get("SLURM_JOB_PARTITION", "")
+        return nodes.idle(partition) >= self.given.nodes - len(chosen)
+
+    def cause(self, end: str, chosen: Sequence[str]) -> str:
+        """Return why an attempt ended, as text."""
+        if end == GONE:
+            silent = self.watch.silent(chosen) if self.watch is not None else []
+            gone = silent or sorted(set(chosen) - set(nodes.allocated()))
+            return f"attempt {self.attempt} ended: {listing(gone) or 'a node'} was lost"
+        if end == HUNG:
+            return f"attempt {self.attempt} ended: it hung for {self.given.hang:.0f} s"
+        if end == GROWS:
+            return f"attempt {self.attempt} ended: more nodes are there"
+        return f"attempt {self.attempt} ended with exit code {end}"
+
+    # Ends
+
+    def _notice(self, *_: object) -> None:
+        self.is_noticed = True
+
+    def save_and_end(self, step: subprocess.Popen[bytes]) -> None:
+        """Have the processes save, and wait for their end as long as the notice allows."""
+        step.send_signal(signal.SIGUSR1)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            step.wait(timeout=max(1, self.given.notice - ENDS_S))
+            return
+        self._end(step)
+
+    def _end(self, step: subprocess.Popen[bytes]) -> None:
+        """End a step; srun itself waits for ever for a node that is lost."""
+        found = self.step_id()
+        if found:
+            nodes.output_of("scancel", found)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            step.wait(timeout=2)
+            return
+        step.kill()
+        step.wait()
+
+    def step_id(self) -> str:
+        """Return the id of the attempt's step, "" where it has ended."""
+        words = ("squeue", "--steps", "--noheader", "--jobs=" + nodes.JOB, "--format=%i %j")
+        for line in (nodes.output_of(*words) or "").splitlines():
+            step, _, name = line.partition(" ")
+            if name.strip() == f"attempt-{self.attempt}":
+                return step
+        return ""
+
+    def on_nodes(self, nodes: Sequence[str], *words: str) -> None:
+        """Run one of this program's actions on nodes, a minute at most."""
+        line = ["srun", "--overlap", "--job-name=gcluster", "--ntasks-per-node=1", "--mem=0"]
+        line += ["--cpu-bind=none", *self._sizes(nodes, tasks=len(nodes))]
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            subprocess.run(
+                [*line, sys.executable, __file__, *words],
+                env=self._environment(),
+                check=False,
+                timeout=60,
+            )
+
+    def stacks(self, chosen: Sequence[str]) -> None:
+        """Print where the processes of a step are."""
+        found = self.step_id()
+        if found:
+            self.on_nodes(chosen, "stacks", found)
+
+    def clear(self, chosen: Sequence[str]) -> None:
+        """End what is left of the last attempt on nodes that answer."""
+        found = self.step_id()
+        here = [n for n in chosen if self.watch is None or n not in self.watch.silent(chosen)]
+        if found and here:
+            self.on_nodes(here, "clear", found)
+
+    def requeue(self, why: str) -> int:
+        """Put the job back in line; a job that gives way Slurm puts there itself."""
+        # Requested here, it would do so once more after the next run (24.11 keeps PreemptTime).
+        shown = nodes.output_of("scontrol", "show", "job", nodes.JOB) or ""
+        say("queued again" + (f": {why}" if why else ""))
+        self.journal.add("leave")
+        if re.search(r"\bPreemptTime=[0-9]", shown):
+            return 0
+        if self.excluded:
+            known = re.search(r"\bExcNodeList=(\S+)", shown)
+            before = [known[1]] if known and known[1] != "(null)" else []
+            names = ",".join([*before, *self.excluded])
+            nodes.output_of("scontrol", "update", f"JobId={nodes.JOB}", f"ExcNodeList={names}")
+        nodes.output_of("scontrol", "requeue", nodes.JOB)
+        time.sleep(60)
+        return 1
+
+    def leave(self, code: int) -> int:
+        """Report what the time was used for, and return the exit status."""
+        if self.guard is not None:
+            self.guard.terminate()
+        self.journal.add("leave")
+        for line in self.journal.summary():
+            sys.stdout.write(line + "\n")
+        sys.stdout.flush()
+        return code
+
+
+def main() -> int:
+    """Do what the command line says."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
+    actions = parser.add_subparsers(dest="action", required=True)
+    for name, metavar in (("guard", "HOST"), ("clear", "STEP"), ("stacks", "STEP")):
+        actions.add_parser(name).add_argument("which", metavar=metavar)
+    run = actions.add_parser("run")
+    run.add_argument("--nodes", type=int, required=True)
+    run.add_argument("--least", type=int)
+    run.add_argument("--spares", type=int, default=0)
+    run.add_argument("--tasks-per-node", type=int, default=1)
+    run.add_argument("--restarts", type=int, default=0)
+    run.add_argument("--hang", type=float, default=0.0)
+    run.add_argument("--gate", type=float, default=0.0)
+    run.add_argument("--notice", type=float, default=120.0)
+    run.add_argument("words", nargs=argparse.REMAINDER)
+    given = parser.parse_args()
+    if given.action == "guard":
+        nodes.guard(given.which)
+    elif given.action == "clear":
+        processes.clear(given.which)
+    elif given.action == "stacks":
+        processes.stacks(given.which)
+    else:
+        given.least = given.least or given.nodes
+        given.words = given.words[1:] if given.words[:1] == ["--"] else given.words
+        return Launch(given).run()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,149 @@
+"""The nodes of a job's allocation: which there are, which can be used, which don't answer."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Iterable, Sequence
+
+JOB = os.environ.get("SLURM_JOB_ID", "")
+UNUSABLE = ("down", "drain", "fail", "maint", "power", "boot", "*")
+"""Parts of a state by sinfo(1), "NODE STATE CODES", with which a node starts no further step."""
+ROUND_S = 2.0
+ANSWER_S = 2.0
+SILENT_S = 8.0
+"""So long a node doesn't answer until it counts as lost, where nothing is printed meanwhile."""
+SILENT_AND_PRINTING_S = 45.0
+"""And where the job still prints: its own network may work while that of the daemons doesn't."""
+
+
+def output_of(*words: str) -> str | None:
+    """Return what one of Slurm's commands printed; None: it failed, as without a controller."""
+    try:
+        done = subprocess.run(words, stdout=subprocess.PIPE, check=False, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return None if done.returncode else done.stdout.decode("utf-8", "replace").strip()
+
+
+def allocated() -> list[str]:
+    """Return the job's nodes in Slurm's order; those that Slurm gave up are gone from there."""
+    listed = output_of("squeue", "--noheader", "--format=%N", "--jobs=" + JOB)
+    nodes = listed or os.environ.get("SLURM_JOB_NODELIST", "")
+    names = output_of("scontrol", "show", "hostnames", nodes)
+    return (names or "").split()
+
+
+def states(nodes: Sequence[str]) -> dict[str, str]:
+    """Return node -> state, as sinfo has it; empty where the controller is silent."""
+    listed = output_of(
+        "sinfo", "--noheader", "--Node", "--nodes=" + ",".join(nodes), "--format=%N %T"
+    )
+    return dict(line.split(None, 1) for line in (listed or "").splitlines() if " " in line)
+
+
+def unusable(nodes: Sequence[str]) -> dict[str, str]:
+    """Return node -> state of those that start no further step."""
+    found = states(nodes)
+    return {node: state for node, state in found.items() if any(word in state for word in UNUSABLE)}
+
+
+def idle(partition: str) -> int:
+    """Return how many nodes of a partition are free."""
+    words = ("--partition=" + partition, "--states=idle", "--format=%D %T")
+    listed = output_of("sinfo", "--noheader", *words) or ""
+    lines = (line.split() for line in listed.splitlines())
+    return sum(int(count) for count, state in lines if state == "idle")
+
+
+def address(node: str) -> str:
+    """Return the address by which Slurm reaches a node; its name where that is not known."""
+    for word in (output_of("scontrol", "show", "node", node) or "").split():
+        if word.startswith("NodeAddr="):
+            return word.partition("=")[2]
+    return node
+
+
+def daemon_port() -> int:
+    """Return the port of slurmd."""
+    for line in (output_of("scontrol", "show", "config") or "").splitlines():
+        key, _, value = line.partition("=")
+        if key.strip() == "SlurmdPort" and value.strip().split("-")[0].isdigit():
+            return int(value.strip().split("-")[0])
+    return 6818
+
+
+def answers(where: str, port: int) -> bool:
+    """Whether a machine is there; one that refuses the connection is."""
+    try:
+        socket.create_connection((where, port), timeout=ANSWER_S).close()
+    except OSError as error:
+        return error.errno == errno.ECONNREFUSED
+    return True
+
+
+class Watch:
+    """Looks every two seconds whether nodes answer, and knows since when one doesn't."""
+
+    def __init__(self, nodes: Iterable[str]) -> None:
+        """Look up where the nodes are; nothing runs yet."""
+        self._port = daemon_port()
+        self._places = {node: address(node) for node in nodes}
+        self._silent_since: dict[str, float] = {}
+        self._lock = threading.Lock()
+
+    def start(self) -> None:
+        """Start to look, one thread a node: a dead one takes seconds to not answer."""
+        for node in self._places:
+            threading.Thread(target=self._look, args=(node,), daemon=True).start()
+
+    def _look(self, node: str) -> None:
+        while True:
+            began = time.monotonic()
+            here = answers(self._places[node], self._port)
+            with self._lock:
+                if here:
+                    self._silent_since.pop(node, None)
+                else:
+                    self._silent_since.setdefault(node, began)
+            time.sleep(max(0.1, ROUND_S - (time.monotonic() - began)))
+
+    def silent(self, nodes: Iterable[str]) -> list[str]:
+        """Return those that don't answer now."""
+        with self._lock:
+            return [node for node in nodes if node in self._silent_since]
+
+    def lost(self, nodes: Iterable[str], printed_at: float) -> list[str]:
+        """Return those that count as lost.
+
+        Args:
+            nodes: of the step.
+            printed_at: when the job printed last (monotonic).
+        """
+        now = time.monotonic()
+        with self._lock:
+            since = {node: self._silent_since.get(node) for node in nodes}
+        return [
+            node
+            for node, began in since.items()
+            if began is not None
+            and now - began >= (SILENT_S if printed_at < began + 3 else SILENT_AND_PRINTING_S)
+        ]
+
+
+def guard(host: str) -> None:
+    """Queue the job again when the node of its script is lost; runs on another of its nodes.
+
+    With --no-kill Slurm would keep the job on the nodes left, without the script that starts
+    anything there.
+    """
+    watch = Watch([host])
+    watch.start()
+    while not watch.lost([host], 0.0):
+        time.sleep(1)
+    while output_of("scontrol", "requeue", JOB) is None:
+        time.sleep(5)

@@ -1,0 +1,308 @@
+"""The program that starts jobs: spares, fewer nodes, hangs, the gate, and what the time was for."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "roles/slurm/files/job_launch"
+DOUBLES = {
+    "squeue": """\
+# The job has the nodes that the file names; its newest step is the attempt that runs.
+case $* in
+*--steps*) echo "7.$(($(wc -l <calls) - 1)) attempt-$(($(wc -l <calls) - 1))" ;;
+*) cat nodes ;;
+esac""",
+    "scontrol": """\
+case "$1 $2" in
+"show hostnames") echo "$3" | tr , '\\n' ;;
+"show node") echo "NodeName=$3 NodeAddr=127.0.0.1" ;;
+"show config") echo "SlurmdPort = 9" ;;
+"show job") echo "PreemptTime=None ExcNodeList=(null)" ;;
+"listpids 7."*) echo PID JOBID STEPID LOCALID GLOBALID
+    [ ! -e pids ] || for pid in $(cat pids); do [ ! -d /proc/$pid ] || echo $pid 7 0 - -; done ;;
+requeue*) echo "$*" >>requeued; kill -9 $PPID ;;
+update*) echo "$*" >>requeued ;;
+esac""",
+    "sinfo": """\
+for word; do case $word in --nodes=*) names=${word#--nodes=} ;; esac; done
+for node in $(echo "$names" | tr , ' '); do
+    echo "$node $(cat "state-$node" 2>/dev/null || echo allocated)"
+done
+""",
+    "scancel": 'kill "$(cat step)" 2>/dev/null; true',
+}
+"""Doubles of Slurm's commands, which keep their state in files of their folder."""
+
+
+def loaded(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"job_launch_{name}", FOLDER / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def slurm(tmp_path: Path) -> Path:
+    """Return a folder with doubles, of a job on gpu001 to gpu003."""
+    for name, text in DOUBLES.items():
+        (tmp_path / name).write_text(f"#!/bin/bash\ncd {tmp_path}\n{text}\n", encoding="utf-8")
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / "nodes").write_text("gpu001,gpu002,gpu003\n", encoding="utf-8")
+    (tmp_path / "calls").touch()
+    return tmp_path
+
+
+def run(slurm: Path, srun: str, *options: str, **more: str) -> tuple[int, str, list[str]]:
+    """Run a job whose attempts are the lines of a double of srun.
+
+    Returns exit status, log, and the nodes of each attempt.
+    """
+    head = f"#!/bin/bash\ncd {slurm}\n"
+    own = """\
+case $* in
+*job-name=gate*) gate; exit ;;
+*job-name=guard*) exit ;;
+*job-name=gcluster*) while [ "$1" != "${1#-}" ]; do shift; done; exec "$@" ;;
+esac
+for word; do case $word in --nodelist=*) echo "${word#*=}" >>calls ;; esac; done
+echo $$ >step
+"""
+    (slurm / "srun").write_text(head + more.pop("gate", "gate() { :; }") + "\n" + own + srun)
+    (slurm / "srun").chmod(0o755)
+    environment = {
+        "PATH": f"{slurm}:{os.environ['PATH']}",
+        "SLURM_JOB_ID": "7",
+        "SLURMD_NODENAME": "gpu001",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": "20007",
+        **more,
+    }
+    log = slurm / "log"
+    with log.open("wb") as file:
+        done = subprocess.run(
+            [sys.executable, FOLDER / "launch.py", "run", *options, "--", "bash", "-c", "true"],
+            env=environment,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            cwd=slurm,
+            timeout=60,
+            check=False,
+        )
+    text = log.read_text(encoding="utf-8")
+    return done.returncode, text, (slurm / "calls").read_text(encoding="utf-8").splitlines()
+
+
+LOSES = '[ "$(wc -l <calls)" -gt 1 ] || { echo gpu001,gpu003 >nodes; exit 1; }\necho trained'
+
+
+def test_a_spare_takes_the_place_of_a_node_that_slurm_gave_up_and_no_restart_is_counted(
+    slurm: Path,
+) -> None:
+    code, log, attempts = run(slurm, LOSES, "--nodes=2", "--spares=1")
+
+    assert (code, attempts) == (0, ["gpu001,gpu002", "gpu001,gpu003"])
+    assert "attempt 0 ended: gpu002 was lost" in log
+    assert re.search(r"interruption 1 cost \d+ s: attempt 0 ended: gpu002 was lost", log)
+
+
+def test_a_job_that_may_shrink_goes_on_with_the_nodes_that_are_left(slurm: Path) -> None:
+    code, log, attempts = run(slurm, LOSES, "--nodes=3", "--least=2")
+
+    assert (code, attempts) == (0, ["gpu001,gpu002,gpu003", "gpu001,gpu003"])
+    assert "gcluster: on 2 of 3 nodes" in log
+
+
+def test_a_job_that_may_not_shrink_so_far_is_queued_again(slurm: Path) -> None:
+    loses_two = "echo gpu001 >nodes; exit 1"
+    _, log, attempts = run(slurm, loses_two, "--nodes=3", "--least=2")
+
+    assert len(attempts) == 1
+    assert log.splitlines()[-1] == "gcluster: queued again: too few of its nodes can be used"
+    assert (slurm / "requeued").read_text() == "requeue 7\n"
+
+
+def test_a_node_that_was_drained_is_left_to_its_drain_where_a_spare_is_there(slurm: Path) -> None:
+    fails = '[ "$(wc -l <calls)" -gt 1 ] || { echo draining >state-gpu001; exit 3; }'
+    code, log, attempts = run(slurm, fails, "--nodes=2", "--spares=1", "--restarts=1")
+
+    assert (code, attempts) == (0, ["gpu001,gpu002", "gpu002,gpu003"])
+    assert "attempt 0 ended with exit code 3" in log
+    assert "without gpu001 (draining)" in log
+
+
+def test_a_failure_is_tried_again_as_often_as_it_says_and_its_exit_code_stays(slurm: Path) -> None:
+    code, log, attempts = run(slurm, "exit 3", "--nodes=3", "--restarts=2")
+
+    assert (code, len(attempts)) == (3, 3)
+    assert log.count("ended with exit code 3") == 3 + 2
+
+
+HANGS = """\
+[ "$(wc -l <calls)" = 1 ] || exit 0
+python3 -c '
+import time
+def waits_for_ever():
+    time.sleep(60)
+waits_for_ever()' &
+echo $! >pids
+echo "step 1"
+wait
+"""
+
+
+def test_a_job_that_prints_nothing_shows_its_stacks_and_is_started_again(slurm: Path) -> None:
+    """Python's own faulthandler writes them: py-spy is on no PATH here."""
+    code, log, attempts = run(slurm, HANGS, "--nodes=3", "--restarts=1", "--hang=1")
+
+    assert (code, len(attempts)) == (0, 2)
+    assert "nothing was printed for 1 s; its processes are at" in log
+    assert "Fatal Python error: Aborted" in log
+    assert "in waits_for_ever" in log
+    assert "attempt 0 ended: it hung for 1 s" in log
+
+
+def test_a_program_that_prints_while_it_hangs_is_judged_by_the_file_that_it_touches(
+    slurm: Path,
+) -> None:
+    prints = """\
+[ "$(wc -l <calls)" = 1 ] || exit 0
+touch "$GCLUSTER_HEARTBEAT"
+while :; do echo waiting; sleep 0.2; done
+"""
+    folder = slurm / "checkpoints"
+    folder.mkdir()
+    code, log, attempts = run(
+        slurm, prints, "--nodes=3", "--restarts=1", "--hang=2", GCLUSTER_CHECKPOINTS=str(folder)
+    )
+
+    assert (code, len(attempts)) == (0, 2)
+    assert "it hung for 2 s" in log
+
+
+PAIRS = {("gpu001", "gpu002"): 1.0, ("gpu001", "gpu003"): 10.0, ("gpu002", "gpu003"): 1.2}
+
+
+def measured(pairs: Mapping[tuple[str, str], float]) -> str:
+    lines = (
+        "@measure " + json.dumps({"pair": list(pair), "pair_bandwidth": speed, "wrong": 0})
+        for pair, speed in pairs.items()
+    )
+    return "gate() {\ncat <<'EOF'\n" + "\n".join(lines) + "\nEOF\n}"
+
+
+def test_a_node_that_the_gate_finds_slow_is_named_and_left_out(slurm: Path) -> None:
+    options = ("--nodes=2", "--spares=1", "--gate=60")
+    code, log, attempts = run(slurm, "echo trained", *options, gate=measured(PAIRS))
+
+    assert (code, attempts) == (0, ["gpu001,gpu003"])
+    assert "gate: gpu002 is slow: 1.20 GB/s, 10.00 in the middle" in log
+
+
+def test_a_job_without_spares_gives_a_slow_node_back_and_excludes_it(slurm: Path) -> None:
+    _, log, attempts = run(slurm, "echo trained", "--nodes=3", "--gate=60", gate=measured(PAIRS))
+
+    assert (attempts, log.splitlines()[-1]) == (
+        [],
+        "gcluster: queued again: too few of its nodes can be used",
+    )
+    assert (slurm / "requeued").read_text() == "update JobId=7 ExcNodeList=gpu002\nrequeue 7\n"
+
+
+def test_a_gate_without_a_result_keeps_no_job_from_starting(slurm: Path) -> None:
+    code, log, attempts = run(
+        slurm, "echo trained", "--nodes=3", "--gate=60", gate="gate() { exit 4; }"
+    )
+
+    assert (code, len(attempts)) == (0, 1)
+    assert "gate: no result after 0 s (exit code 4); the job starts all the same" in log
+
+
+def test_a_node_is_lost_when_it_is_silent_and_later_where_the_job_still_prints() -> None:
+    nodes = loaded("nodes")
+    watch = nodes.Watch([])
+    now = time.monotonic()
+    watch._silent_since = {"gpu002": now - 20, "gpu003": now - 5}  # noqa: SLF001
+
+    assert watch.lost(["gpu001", "gpu002", "gpu003"], printed_at=now - 19) == ["gpu002"]
+    assert watch.lost(["gpu001", "gpu002", "gpu003"], printed_at=now - 1) == []
+    watch._silent_since["gpu002"] = now - 60  # noqa: SLF001
+    assert watch.lost(["gpu002"], printed_at=now - 1) == ["gpu002"]
+
+
+def start(at: float, saved: float = 0.0, nodes: int = 2) -> dict[str, object]:
+    return {"at": at, "event": "start", "nodes": nodes, "saved": saved}
+
+
+def test_what_counts_ends_with_the_checkpoint_that_was_resumed_from() -> None:
+    journal = loaded("journal")
+    events = [
+        {"at": 0.0, "event": "begin", "nodes": 4},
+        start(0),
+        {"at": 10.0, "event": "first"},
+        {"at": 60.0, "event": "stop", "cause": "gpu003 was lost"},
+        start(65, saved=50.0),
+        {"at": 70.0, "event": "first"},
+        {"at": 80.0, "event": "stop", "cause": "it hung"},
+        start(80, saved=50.0),  # the second saved nothing
+        {"at": 90.0, "event": "first"},
+        {"at": 100.0, "event": "stop", "done": True},
+        {"at": 100.0, "event": "leave"},
+    ]
+
+    # 40 + 0 + 10 s on 2 of the 4 nodes that were paid for 100 s.
+    assert journal.summary(events, 500.0) == [
+        "gcluster: goodput 25%: 100 of 400 node seconds count",
+        "gcluster: interruption 1 cost 20 s: gpu003 was lost",
+        "gcluster: interruption 2 cost 20 s: it hung",
+    ]
+
+
+@pytest.mark.parametrize("jump", [-1e6, 1e6])
+def test_a_clock_that_jumps_makes_no_time_negative_and_no_goodput_above_one(jump: float) -> None:
+    journal = loaded("journal")
+    events = [
+        {"at": 0.0, "event": "begin", "nodes": 2},
+        start(0),
+        {"at": 10.0 + jump, "event": "stop", "cause": "x"},
+        start(12 + jump, saved=8.0),
+        {"at": 20.0 + jump, "event": "stop", "done": True},
+        {"at": 20.0 + jump, "event": "leave"},
+    ]
+    shown = "\n".join(journal.summary(events, 30.0))
+
+    assert "-" not in shown
+    assert all(int(word[:-2]) <= 100 for word in shown.split() if word.endswith("%:"))
+
+
+def test_a_journal_that_was_cut_off_goes_on_and_a_lost_node_ends_what_was_paid(
+    tmp_path: Path,
+) -> None:
+    journal = loaded("journal")
+    file = tmp_path / ".journal-7"
+    lines = [{"at": 1000.0, "event": "begin", "nodes": 2}, start(1000.0)]
+    file.write_text("".join(json.dumps(each) + "\n" for each in lines) + '{"at": 10', "utf-8")
+    os.utime(file, (1060.0, 1060.0))
+
+    events = journal.Journal(file).events
+    assert [each["event"] for each in events] == ["begin", "start", "leave"]
+    assert journal.summary(events, 9999.0)[0].endswith("0 of 120 node seconds count")
+
+
+def test_a_full_disk_costs_a_line_of_the_journal_and_not_the_job(tmp_path: Path) -> None:
+    written = loaded("journal").Journal(tmp_path / "is-not-there" / ".journal-7")
+    written.add("begin", nodes=2)
+    written.touch()
+    assert [each["event"] for each in written.events] == ["begin"]
