@@ -1,0 +1,154 @@
+"""How long a training stands still when one of its nodes is lost and a spare takes its place.
+
+The cluster and the workload are those of examples/first-model.yaml. A node that computes is killed;
+measured is the time until the log has the next step, median of so many rounds. Each round's node
+comes back before the next one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from ..timing import Result, arguments, report, with_bytecode
+from .local_up import run
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "first-model.yaml"
+RECOVERY_SECONDS = 30.0
+GIVE_UP_SECONDS = 300.0
+STEP = re.compile(r"^step \d+ loss", re.MULTILINE)
+
+
+def until(ready: object, what: str) -> None:
+    """Return when a call returns something true.
+
+    Raises:
+        RuntimeError: it never did.
+    """
+    end = time.monotonic() + GIVE_UP_SECONDS
+    while time.monotonic() < end:
+        if callable(ready) and ready():
+            return
+        time.sleep(0.2)
+    raise RuntimeError(f"{what}: not within {GIVE_UP_SECONDS:.0f} s")
+
+
+class Training:
+    """The example's cluster under a name of its own, and its workload."""
+
+    def __init__(self, folder: Path, environment: dict[str, str]) -> None:
+        """Write the spec; nothing is up yet."""
+        self.cluster = f"recovery-{os.getpid()}"
+        self.spec, self.output = folder / "recovery.yaml", folder / "log"
+        self.environment = environment
+        text = EXAMPLE.read_text(encoding="utf-8")
+        text = text.replace("name: first-model", f"name: {self.cluster}", 1)
+        self.spec.write_text(text.replace('STEPS: "300"', 'STEPS: "100000"'), encoding="utf-8")
+        self.scratch = Path()
+        self.job = ""
+
+    def gcluster(self, *words: str) -> str:
+        """Run a command of gcluster on the cluster; return what it printed."""
+        run(words[0], str(self.spec), *words[1:], log=self.output, environment=self.environment)
+        return self.output.read_text(encoding="utf-8")
+
+    def on_head(self, line: str) -> str:
+        """Run a shell line on the controller."""
+        words = ["podman", "exec", f"gcluster-{self.cluster}-head", "sh", "-c", line]
+        return subprocess.run(words, check=True, capture_output=True, text=True).stdout
+
+    def start(self) -> None:
+        """Bring the cluster up and start the training."""
+        self.gcluster("up", "--yes")
+        volume = f"gcluster-{self.cluster}-here-scratch"
+        words = ["podman", "volume", "inspect", "--format", "{{.Mountpoint}}", volume]
+        where = subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
+        self.scratch = Path(where)
+        shutil.copy(EXAMPLE.with_suffix("") / "train.py", self.scratch)
+        said = self.gcluster("run", "letters", "--user", "ada", "--detach")
+        self.job = re.findall(r"job (\d+) is queued", said)[0]
+        until(lambda: self.log().count("saved") > 0, "a checkpoint")
+
+    def log(self) -> str:
+        """Return the training's log."""
+        path = self.scratch / f"letters-{self.job}.log"
+        return path.read_text(encoding="utf-8") if path.exists() else ""
+
+    def lose_a_node(self) -> float:
+        """Kill the second node of the step; return the seconds until the next step."""
+        listed = f"scontrol show hostnames $(squeue -h -s -j {self.job} -o '%j %N' | "
+        victim = self.on_head(listed + "sed -n 's/^attempt-[0-9]* //p')").split()[1]
+        parts = len(self.log().split("resuming from /"))
+        began = time.monotonic()
+        subprocess.run(
+            ["podman", "kill", f"gcluster-{self.cluster}-{victim}"], check=True, capture_output=True
+        )
+
+        def goes_on() -> bool:
+            found = self.log().split("resuming from /")
+            return len(found) > parts and bool(STEP.search(found[-1]))
+
+        until(goes_on, "the next step")
+        return time.monotonic() - began
+
+    def restore(self) -> None:
+        """End the job, and bring all nodes back."""
+        self.on_head(f"scancel {self.job}")
+        for node in range(1, 5):
+            words = ["podman", "start", f"gcluster-{self.cluster}-gpu{node:03d}"]
+            subprocess.run(words, check=True, capture_output=True)
+        until(lambda: self.on_head("sinfo -h -t idle -o %D").strip() == "4", "idle nodes")
+
+    def end(self) -> None:
+        """Take the cluster down with its data."""
+        self.gcluster("down", "--yes", "--delete-data", "scratch")
+
+
+def measure(folder: Path, environment: dict[str, str], rounds: int) -> list[float]:
+    """Return the seconds without a step, of each round."""
+    training = Training(folder, environment)
+    found = []
+    try:
+        for number in range(rounds):
+            if number:
+                training.restore()
+            training.start()
+            found.append(training.lose_a_node())
+    finally:
+        training.end()
+    return found
+
+
+def main() -> int:
+    """Measure, and report against the limit."""
+    parser = arguments(__doc__ or "")
+    parser.add_argument("--rounds", type=int, default=3, help="nodes that are lost, one by one")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="gcluster-bench-") as name:
+        seconds = measure(Path(name), with_bytecode(), options.rounds)
+    results = [
+        Result(
+            name=f"node lost until the next training step, a spare there, median of {len(seconds)}",
+            value=statistics.median(seconds),
+            unit="s",
+            limit=RECOVERY_SECONDS,
+        ),
+        Result(name="the longest of these", value=max(seconds), unit="s", limit=RECOVERY_SECONDS),
+    ]
+    return report(
+        "training on local nodes, a node killed",
+        results,
+        as_json=options.json,
+        ratios=options.ratios,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
