@@ -1,4 +1,4 @@
-"""How long a training stands still when one of its nodes is lost and a spare takes its place.
+"""How long a training makes no step when one of its nodes is lost and a spare takes its place.
 
 The cluster and the workload are those of examples/first-model.yaml. A node that computes is killed;
 measured is the time until the log has the next step, median of so many rounds. Each round's node

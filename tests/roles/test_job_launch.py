@@ -143,7 +143,9 @@ def test_a_node_that_was_drained_is_left_to_its_drain_where_a_spare_is_there(slu
     assert "without gpu001 (draining)" in log
 
 
-def test_a_failure_is_tried_again_as_often_as_it_says_and_its_exit_code_stays(slurm: Path) -> None:
+def test_a_failed_program_is_started_again_so_many_times_and_its_exit_code_is_kept(
+    slurm: Path,
+) -> None:
     code, log, attempts = run(slurm, "exit 3", "--nodes=3", "--restarts=2")
 
     assert (code, len(attempts)) == (3, 3)

@@ -19,7 +19,7 @@ Event = dict[str, Any]
 
 
 class Journal:
-    """Events of one job, in a file beside its checkpoints, where a job queued again goes on."""
+    """Events of one job, in a file next to its checkpoints, where a job queued again goes on."""
 
     def __init__(self, file: Path | None) -> None:
         """Read what earlier runs of the job wrote; without a file only this run is known."""

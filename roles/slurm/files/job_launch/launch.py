@@ -10,7 +10,7 @@ SIGUSR1 is the notice before the end of the allocation: the processes get it, sa
 job is queued again.
 
 `guard HOST` queues the job again when HOST is lost; `clear STEP` ends what is left of a step on
-this node; `stacks STEP` prints where its Python processes are. `run` starts these three.
+this node; `stacks STEP TIME` prints where its Python processes are. `run` starts these three.
 
 Exit status: that of the last attempt.
 """
@@ -40,6 +40,8 @@ ENDS_S = 20
 GROWS_S = 30.0
 """How often a job that has shrunk looks for free nodes."""
 TOUCH_S = 10.0
+TOGETHER_S = 2.0
+"""Until all nodes of a job that hangs show their stacks, which srun takes to start them."""
 PORTS = (20_000, 10_000)
 """First port of a rendezvous, and how many there are: below those that Linux gives to others."""
 GONE, HUNG, GROWS, NOTICE = "node lost", "hung", "grows", "notice"
@@ -338,7 +340,7 @@ class Launch:
         """Print where the processes of a step are."""
         found = self.step_id()
         if found:
-            self.on_nodes(chosen, "stacks", found)
+            self.on_nodes(chosen, "stacks", found, str(time.time() + TOGETHER_S))
 
     def clear(self, chosen: Sequence[str]) -> None:
         """End what is left of the last attempt on nodes that answer."""
@@ -381,6 +383,7 @@ def main() -> int:
     actions = parser.add_subparsers(dest="action", required=True)
     for name, metavar in (("guard", "HOST"), ("clear", "STEP"), ("stacks", "STEP")):
         actions.add_parser(name).add_argument("which", metavar=metavar)
+    actions.choices["stacks"].add_argument("at", type=float, metavar="TIME")
     run = actions.add_parser("run")
     run.add_argument("--nodes", type=int, required=True)
     run.add_argument("--least", type=int)
@@ -397,7 +400,7 @@ def main() -> int:
     elif given.action == "clear":
         processes.clear(given.which)
     elif given.action == "stacks":
-        processes.stacks(given.which)
+        processes.stacks(given.which, given.at)
     else:
         given.least = given.least or given.nodes
         given.words = given.words[1:] if given.words[:1] == ["--"] else given.words

@@ -13,6 +13,9 @@ from pathlib import Path
 
 from nodes import output_of
 
+LONGEST_WAIT_S = 5.0
+"""Clocks of nodes may differ."""
+
 
 def pids_of(step: str) -> list[int]:
     """Return the processes of a step on this node, by scontrol(1), "listpids"."""
@@ -33,12 +36,17 @@ def clear(step: str) -> None:
         time.sleep(0.5)
 
 
-def stacks(step: str) -> None:
+def stacks(step: str, at: float) -> None:
     """Print the stacks of a step's Python processes on this node, and abort them.
 
     py-spy shows them from outside where it is installed and allowed; else SIGABRT has Python's
     own faulthandler write them (PYTHONFAULTHANDLER), into the job's log.
+
+    Args:
+        step: its id.
+        at: when (Unix time): all nodes at once, as srun ends the others when one process ends.
     """
+    time.sleep(min(LONGEST_WAIT_S, max(0.0, at - time.time())))
     spy = shutil.which("py-spy")
     for pid in pids_of(step):
         try:
