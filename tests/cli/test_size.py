@@ -218,7 +218,7 @@ def test_a_load_is_reported_once(run: Run, words: tuple[str, ...]) -> None:
 
 
 def test_a_model_that_no_machine_serves_ends_with_exit_code_1(run: Run) -> None:
-    words = ("--model", "llama-3-405b", "--machine", "p5.48xlarge", "--requests", "1")
+    words = ("--model", "llama-3-405b", "--machine", "hgx-h100-8", "--requests", "1")
     done = run("size", "serve", *words)
     assert done.exit_code == 1
     assert "lacks" in done.stdout

@@ -88,7 +88,11 @@ def test_dollars_a_million_tokens_are_those_of_the_nodes_by_what_is_served() -> 
 
 
 def test_what_fits_on_no_node_or_is_too_slow_is_reported() -> None:
-    assert "lacks" in _plan(_load(model=presets()["llama-3-405b"])).why_not
+    large = _load(model=presets()["llama-3-405b"])
+    assert "on each GPU of one node" in _plan(large, "hgx-h100-8").why_not  # its NICs aren't known
+    longer = msgspec.structs.replace(large, input_tokens=10**6, output_tokens=10**6)
+    assert "on each GPU of 8 nodes" not in _plan(large).why_not
+    assert _plan(longer).replica is None
     assert "latencies" in _plan(_load(per_token_s=1e-4)).why_not
     assert "fp8" in _plan(_load(precision="fp8"), "p4de.24xlarge").why_not
 
