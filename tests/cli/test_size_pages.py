@@ -138,3 +138,16 @@ def test_the_worked_cases_print_what_the_page_has_and_their_specs_cost_that_to_t
         assert stated is not None
         assert f"{bill['totals']['hour']['usd']:,.2f}" == stated[1]
         assert run("validate", path).exit_code == 0
+
+
+@pytest.mark.engine
+def test_the_spec_of_the_smallest_case_plans_at_that_price(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    every = _commands((ROOT / "docs" / "size.md").read_text(encoding="utf-8"))
+    words = next(words for words, _ in every if "tune-70b.yaml" in words)
+    sized = json.loads(run(*words, "--format", "json").stdout)["spec"]
+    done = run("plan", "tune-70b.yaml", "--format", "json")
+    assert done.exit_code == 0, done.stderr
+    assert round(json.loads(done.stdout)["usd_per_hour"], 2) == round(sized["usd_per_hour"], 2)
