@@ -132,6 +132,17 @@ def managed_release(spec: ClusterSpec, catalog: Catalog) -> str:
     return release_of(next(filter(None, known), None)) or DEFAULT_RELEASE
 
 
+def managed_version(spec: ClusterSpec, catalog: Catalog) -> str:
+    """Return the version that GKE and AKS are requested: a patch where the spec names one.
+
+    Of a release alone the cloud takes the newest patch (UpdateNodePoolRequest.node_version of GKE's
+    API, "1.X.Y": the highest gke.N of it; ManagedClusterProperties.kubernetesVersion of AKS'; both
+    read 2026-11). A node's image belongs to its version.
+    """
+    requested = spec.software.kubernetes or ""
+    return requested if _PATCH.fullmatch(requested) else managed_release(spec, catalog)
+
+
 def provisioning_class(kubernetes: KubernetesScheduler, pool: Pool) -> str | None:
     """Return the class of ProvisioningRequests by which Kueue requests all nodes of a job at once.
 
@@ -161,6 +172,7 @@ MUTATING_POLICY_SINCE = "1.36"
 """MutatingAdmissionPolicy is stable from here on. Source: Kubernetes enhancement 3962, kep.yaml:
 beta in 1.34 and off by default, stable in 1.36 (kubernetes/enhancements, read 2026-11)."""
 
+_PATCH = re.compile(r"\d+\.\d+\.\d+(-gke\.\d+)?")
 _MINOR = re.compile(r"^v?(\d+)\.(\d+)")
 
 

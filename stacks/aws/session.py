@@ -10,8 +10,9 @@ import msgspec
 from ...schemas.derived.eks_groups import ENABLED
 from ...schemas.diagnostics import Diagnostic
 from ..provider import BlockOffering, Leftover, Offer, ProviderError
-from ..pulumi.engine.checkpoint import Begun
+from ..pulumi.engine.checkpoint import Begun, is_machine, resources
 from ..pulumi.hosts import Machine
+from ..pulumi.names import OFFER
 from ..pulumi.plan import ManagedStorage, data_names
 from ..pulumi.preflight import finding
 from ..pulumi.session import ListingSession
@@ -23,7 +24,7 @@ from .leftovers import leftovers
 from .offers import offers
 from .plan.layout import site_plan
 from .plan.purchase import bought_blocks
-from .plan.types import SitePlan
+from .plan.types import MadeNode, SitePlan
 from .preflight.blocks import block_offering
 from .preflight.questions import preflight
 
@@ -44,6 +45,8 @@ class Session(ListingSession[Instance]):
 
     cloud = "aws"
     title = "AWS"
+    _renewed: frozenset[str] = frozenset()
+    """Resources of machines that are to be made again."""
 
     @cached_property
     def plan(self) -> SitePlan:
@@ -126,7 +129,31 @@ class Session(ListingSession[Instance]):
             blocks=bought_blocks(self.api, self.plan, context.purchased),
             buys=context.buys,
             offerings=context.offerings,
+            made=self._made(),
         )
+
+    def recreate(self, total: int, names: Iterable[str]) -> None:
+        """Read back what is there, then make these machines from scratch, as they are wanted now.
+
+        Raises:
+            ProviderError: as `engine.up`.
+        """
+        self._renewed = frozenset(names)
+        super().recreate(total, self._renewed)
+
+    def _made(self) -> dict[str, MadeNode]:
+        if not self.has_stack:
+            return {}
+        return {
+            one.name: MadeNode(
+                offer=(one.inputs.get("tags") or {}).get(OFFER, ""),
+                machine=one.inputs.get("instanceType", ""),
+                ami=one.inputs.get("ami"),
+                renewed=one.name in self._renewed,
+            )
+            for one in resources(self._bare_engine().export())
+            if is_machine(one)
+        }
 
     def _data_names(self) -> Mapping[str, Iterable[str]]:
         plan = self.plan

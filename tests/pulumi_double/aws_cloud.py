@@ -56,7 +56,16 @@ class MotoCloud(Cloud):
         return identifier, outputs
 
     def update(self, urn: str, identifier: str, old: Json, new: Json) -> Json:
-        """Change tags; anything else is refused, so that it can't be taken for done."""
+        """Change tags, templates, records; else refuse, so that nothing is taken for done."""
+        if type_of(urn) == _TEMPLATE:
+            [whole] = requests(_TEMPLATE, name_of(urn), new)
+            data = {"LaunchTemplateData": whole.parameters["LaunchTemplateData"]}
+            given = {"LaunchTemplateId": identifier, **data}
+            made = self._call(Request("ec2", "create_launch_template_version", given))
+            return {"latestVersion": made["LaunchTemplateVersion"]["VersionNumber"]}
+        if type_of(urn).endswith(":Record"):
+            self._call(record_change("UPSERT", new))
+            return {}
         changed = {k for k in old.keys() | new.keys() if old.get(k) != new.get(k)}
         if rest := changed - {"tags", "tagsAll"}:
             raise CloudError(f"this double can't change {sorted(rest)} of {type_of(urn)}")
@@ -145,6 +154,7 @@ def _simple(noun: str, path: str, *, of_list: bool = True, **outputs: str) -> Ki
     )  # fmt: skip
 
 
+_TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
 _KINDS: dict[str, Kind] = {
     "aws:ec2/eip:Eip": Kind(
         "AllocationId", delete=(("release_address", {"AllocationId": "{id}"}),),
@@ -169,7 +179,7 @@ _KINDS: dict[str, Kind] = {
         ),
         find=("describe_internet_gateways", {"InternetGatewayIds": ["{id}"]}),
     ),
-    "aws:ec2/launchTemplate:LaunchTemplate": _simple(
+    _TEMPLATE: _simple(
         "launch_template", "LaunchTemplate.LaunchTemplateId",
         latestVersion="LaunchTemplate.LatestVersionNumber",
     ),

@@ -93,9 +93,9 @@ class Deployment:
         for path in wanted.pop("ignoreChanges", ()):
             _restore(wanted["inputs"], old["inputs"], path.split("."))
         keys = sorted(_differing(old["inputs"], wanted["inputs"]))
-        if urn in self._replace or any(_covered(k, wanted["replaceOnChanges"]) for k in keys) or (
-            keys and self._cloud.forces_replacement(urn, keys)
-        ):  # fmt: skip
+        again = _replaced(old["inputs"], wanted["inputs"], wanted["replaceOnChanges"])
+        forced = bool(keys) and self._cloud.forces_replacement(urn, keys)
+        if urn in self._replace or again or forced:
             if not wanted.get("deleteBeforeReplace"):  # both are there for a while
                 wanted["inputs"] = self._cloud.checked(urn, requested, None)
             return self._made_again(old, wanted, keys)
@@ -144,7 +144,8 @@ class Deployment:
                 self._end(state)
             else:
                 computed = {}
-            state |= {"outputs": _outputs(wanted, computed), "modified": now()}
+            kept = {k: v for k, v in old.get("outputs", {}).items() if k not in old["inputs"]}
+            state |= {"outputs": _outputs(wanted, kept | computed), "modified": now()}
         self._old.pop(old["urn"], None)
         self._keep(state)
         self._events.step("resOutputsEvent", op, **tell)
@@ -354,8 +355,20 @@ def _differing(old: Json, new: Json) -> set[str]:
     return {k for k in old.keys() | new.keys() if plain(old.get(k)) != plain(new.get(k))}
 
 
-def _covered(key: str, rules: Iterable[str]) -> bool:
-    return any(rule == "*" or rule.partition(".")[0].partition("[")[0] == key for rule in rules)
+def _replaced(old: Json, new: Json, rules: Iterable[str]) -> bool:
+    """Return whether what differs is at one of these paths: "*", "prefix", "tags.name"."""
+    for rule in rules:
+        if rule == "*" and _differing(old, new):
+            return True
+        before, after = plain(old), plain(new)
+        for part in rule.split("."):
+            if not (isinstance(before, dict) and isinstance(after, dict)):
+                break
+            key = part.partition("[")[0]
+            before, after = before.get(key), after.get(key)
+        if before != after:
+            return True
+    return False
 
 
 def _restore(new: Json, old: Json, path: list[str]) -> None:

@@ -148,6 +148,7 @@ def extend(folder: Path) -> None:
                     tags = {t["Key"]: t["Value"] for t in spec["Tags"] if t["Key"] not in there}
                     instance.add_tags(tags)
             seen = {"id": instance.id, "private_ip": instance.private_ip}
+            seen["template"] = given["launch_template"]
             (folder / "launched" / instance.id).write_text(json.dumps(seen), encoding="utf-8")
         return reservation
 

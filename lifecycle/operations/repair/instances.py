@@ -1,12 +1,14 @@
 """`gcluster repair` of nodes that EKS runs: the stack recreates their instances.
 
 They have no SSH, so nothing can be repaired in place; and the cloud names them, so they are not in
-the repair queue: a named node is cordoned, drained, recreated and waited for.
+the repair queue: a named node is cordoned, drained, recreated and waited for. Nodes that serve go
+in waves, as their pool's `update` says: that is how a new image gets to them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 import msgspec
 
@@ -24,14 +26,15 @@ from ...kubernetes.managed.nodes import ApiNode, managed_site, see, silence
 from ...kubernetes.members import drain_nodes
 from ...kubernetes.phases import settle
 from ...nodes.ssh import SshSession
-from ...scheduler.base import MARK, SchedulerSilent
+from ...scheduler.base import MARK, Scheduler, SchedulerSilent
 from ...scheduler.select import scheduler_or_none
 from ...state import acquire
 from ...state.repair_queue import Repair
 from ...state.store import utc_now
 from ...status.observe import observe
 from ...up.run import Run
-from ..rolling.roll import Clock
+from ..rolling.roll import Clock, Patient, Rolled, roll
+from ..rolling.window import Window
 from .attempt import Intended, RepairResult, blocking_reason, give_back, node_uses
 from .queue import queue
 
@@ -63,7 +66,7 @@ def repair_instances(
     replace: bool = True,
     clock: Clock | None = None,
 ) -> RepairResult:
-    """Recreate the instances of these nodes, and wait for the nodes; safe to repeat.
+    """Recreate the instances of these nodes in waves, and wait for the nodes; safe to repeat.
 
     Args:
         cluster: as it was last applied.
@@ -90,7 +93,8 @@ def repair_instances(
     seen = see(cluster.spec, [site], cluster.workdir)
     if seen.problem or not seen.exists:
         raise LifecycleError(silence(cluster.spec, seen.problem), exit_code=Exit.REFUSED)
-    chosen = choose(words, machines_of(cluster, site, seen.nodes), cluster.name)
+    machines = machines_of(cluster, site, seen.nodes)
+    chosen = choose(words, machines, cluster.name)
     if not confirm(tuple(_intended(one, site.name) for one in chosen)):
         raise failure("GC909", "nothing was repaired", exit_code=Exit.REFUSED)
     cluster.identify()
@@ -99,7 +103,8 @@ def repair_instances(
         acquire(cluster.store, tuple(cluster.spec.sites), reason="repair") as lock,
         Run(cluster, "repair", lock) as run,
     ):
-        result = _work(run, session, report, chosen, clock or Clock())
+        sizes = Counter(one.pool for one in machines)
+        result = _Recreating(run, session, report, clock or Clock(), sizes).work(chosen)
         run.finish(result.exit_code)
         return result
 
@@ -148,46 +153,120 @@ def choose(
     return tuple(chosen.values())
 
 
-def _work(
-    run: Run,
-    session: SshSession,
-    report: Reporter,
-    chosen: tuple[Machine, ...],
-    clock: Clock,
-) -> RepairResult:
-    cluster = run.cluster
-    sites = open_sites(cluster, making=True)
-    before = observe(cluster, sites, session)
-    service = scheduler_or_none(cluster.spec, before.existing, session)
-    nodes = [one.node for one in chosen if one.node]
-    uses = node_uses(service, nodes)
-    held = {n: why for n in nodes if (why := blocking_reason(uses, n, replacing=True))}
-    free = tuple(one for one in chosen if one.node not in held)
-    out = [one.node for one in free if one.node]
-    diagnostics: tuple[Diagnostic, ...] = ()
-    if out and service is not None:
+class _Recreating:
+    """The machines that one run recreates, and how far it is with each."""
+
+    def __init__(
+        self,
+        run: Run,
+        session: SshSession,
+        report: Reporter,
+        clock: Clock,
+        sizes: Mapping[str, int],
+    ) -> None:
+        self._cluster, self._session, self._report, self._clock = (
+            run.cluster,
+            session,
+            report,
+            clock,
+        )
+        self._why = f"repair, run {run.id}"
+        self._sizes = sizes
+        self._sites = open_sites(run.cluster, making=True)
+        (self._site,) = (s for s in self._sites if s.name == managed_site(run.cluster.spec))
+        before = observe(run.cluster, self._sites, session)
+        self._kubectl = kubectl_of(session, before.existing)
+        self._service = scheduler_or_none(run.cluster.spec, before.existing, session)
+        self._admitted: list[str] = []
+        self._given_up: dict[str, str] = {}
+        self._diagnostics: tuple[Diagnostic, ...] = ()
+
+    def work(self, chosen: tuple[Machine, ...]) -> RepairResult:
+        """Recreate at once those that serve no job and take none, the others in waves."""
+        nodes = [one.node for one in chosen if one.node]
+        uses = node_uses(self._service, nodes)
+        held = {n: why for n in nodes if (why := blocking_reason(uses, n, replacing=uses is None))}
+        serving = {n for n, use in (uses or {}).items() if n not in held and not use.is_free}
+        idle = tuple(one for one in chosen if one.node not in held and one.node not in serving)
+        out = [one.node for one in idle if one.node]
         try:
-            service.drain(out, f"{MARK}repair, run {run.id}")
+            if self._service is not None:
+                self._service.drain(out, f"{MARK}{self._why}")
         except SchedulerSilent as silent:
             why = f"the scheduler is silent: {silent}"
-            return _result(cluster, held=held | {one.shown: why for one in free})
-        diagnostics = drain_nodes(kubectl_of(session, before.existing), out)
-    (site,) = (s for s in sites if s.name == managed_site(cluster.spec))
-    failed = _recreate(site, free) if free else ""
-    if failed and uses:
-        give_back(service, [node for node in out if node in uses and not uses[node].out])
-    if failed or not free:
-        return _result(cluster, held=held, given_up={one.shown: failed for one in free})
-    ready = _awaited(cluster, site, free, report, clock)
-    after = observe(cluster, sites, session)
-    diagnostics += settle(cluster, after, session, report, prune=False)
-    late = f"its new machine is no ready node after {WITHIN_S // 60} minutes"
-    result = _result(
-        cluster, held=held, given_up={m.shown: late for m in free if m.name not in ready}
-    )
-    return msgspec.structs.replace(
-        result, admitted=tuple(sorted(ready.values())), diagnostics=diagnostics
-    )
+            held |= dict.fromkeys((one.shown for one in chosen if one.node not in held), why)
+            return self._result(held)
+        self._given_up |= self._renew(idle)
+        if serving and self._service is not None:
+            taken = {one.node: one for one in chosen if one.node in serving}
+            rolled = self._roll(taken, _Living(self._service))
+            self._given_up |= rolled.failed
+            held |= rolled.held
+            try:
+                give_back(self._service, list(rolled.failed))
+            except SchedulerSilent as silent:
+                for node, why in rolled.failed.items():
+                    self._given_up[node] = f"{why}; the scheduler does not take it back: {silent}"
+        return self._result(held)
+
+    def _roll(self, machines: Mapping[str, Machine], service: Scheduler) -> Rolled:
+        windows = []
+        for name, pool in self._cluster.spec.pools.items():
+            own = [node for node, one in machines.items() if one.pool == name]
+            window = Window(own, pool.update, pool_size=self._sizes[name])
+            if len(self._given_up) > pool.update.max_failed:
+                window.stop(f"stopped: {', '.join(self._given_up)} failed")
+            windows.append(window)
+        return roll(
+            windows,
+            Patient(service, self._clock),
+            lambda nodes: self._renew([machines[node] for node in nodes]),
+            why=self._why,
+            emit=lambda text: self._report(
+                StageProgress(name="drain", done=0, total=0, detail=text)
+            ),
+            clock=self._clock,
+        )
+
+    def _result(self, held: dict[str, str]) -> RepairResult:
+        return RepairResult(
+            cluster=self._cluster.name,
+            admitted=tuple(sorted(self._admitted)),
+            given_up=self._given_up,
+            held=held,
+            queue=queue(self._cluster.events),
+            diagnostics=self._diagnostics,
+        )
+
+    def _renew(self, machines: Collection[Machine]) -> dict[str, str]:
+        """Evict what is left on them, recreate them, wait; return node -> why it failed."""
+        if not machines:
+            return {}
+        self._diagnostics += drain_nodes(self._kubectl, [one.node for one in machines if one.node])
+        if refused := _recreate(self._site, machines):
+            return {one.shown: refused for one in machines}
+        ready = _awaited(self._cluster, self._site, machines, self._report, self._clock)
+        self._admitted += ready.values()
+        after = observe(self._cluster, self._sites, self._session)
+        self._diagnostics += settle(self._cluster, after, self._session, self._report, prune=False)
+        late = f"its new machine is no ready node after {WITHIN_S // 60} minutes"
+        return {one.shown: late for one in machines if one.name not in ready}
+
+
+class _Living:
+    """The scheduler, of the nodes that it still has: a recreated one comes under another name."""
+
+    def __init__(self, service: Scheduler) -> None:
+        self._service = service
+        self.nodes, self.requeue, self.pinned = service.nodes, service.requeue, service.pinned
+
+    def drain(self, nodes: Collection[str], reason: str) -> None:
+        """Let no further job start on those that there are."""
+        self._service.drain([*self.nodes(nodes)], reason)
+
+    def resume(self, nodes: Collection[str]) -> None:
+        """Let jobs start again on those that there are."""
+        self._service.resume([*self.nodes(nodes)])
 
 
 def _recreate(site: OpenSite, machines: Iterable[Machine]) -> str:
@@ -226,14 +305,6 @@ def _awaited(
         detail = f"{len(ready)} of {len(old)} new nodes are ready"
         report(StageProgress(name="join", done=len(ready), total=len(old), detail=detail))
         clock.sleep(_ASK_AGAIN_S)
-
-
-def _result(
-    cluster: Cluster, *, held: dict[str, str], given_up: dict[str, str] | None = None
-) -> RepairResult:
-    return RepairResult(
-        cluster=cluster.name, held=held, given_up=given_up or {}, queue=queue(cluster.events)
-    )
 
 
 def _intended(one: Machine, site: str) -> Intended:

@@ -48,10 +48,9 @@ def managed_nodes_unset(context: CheckContext) -> Iterator[Finding]:
     So there is no hardening, no kernel parameter, no MIG mode, no version of CUDA or NCCL, no
     directory of users and no firmware that gcluster could give them. Where the cloud renews nodes,
     `update` holds as far as it has such a limit: `max_unavailable` under GKE and AKS, and AKS'
-    `drain_timeout`. Under EKS nodes are instances of the stack: `gcluster repair` of some of them
-    is a wave. Bring what the nodes' image
-    has not in the containers of the jobs, cut GPUs by `scheduler.gpu.mig`, or write
-    `control_plane: self`.
+    `drain_timeout`. Under EKS nodes are instances of the stack: `gcluster repair` renews them in
+    waves and holds to all of `update`. Bring what the nodes' image has not in the containers of the
+    jobs, cut GPUs by `scheduler.gpu.mig`, or write `control_plane: self`.
     """
     kubernetes = _managed(context)
     if kubernetes is None:
@@ -117,15 +116,12 @@ def _of_pool(
         yield (*path, "image"), ""
 
 
-_HELD = {"eks": (), "gke": ("max_unavailable",), "aks": ("max_unavailable", "drain_timeout")}
-"""Keys of `update` that a cloud holds to where it renews a pool's nodes."""
-_RENEWED = {
-    "eks": "nothing renews these nodes by itself; gcluster repair CLUSTER NODES drains and "
-    "recreates as many at once as you name, with the newest image",
-    "gke": "gke has no such limit for its upgrades",
-    "aks": "aks has no such limit for its upgrades",
+_HELD = {
+    "eks": Update.__struct_fields__,
+    "gke": ("max_unavailable",),
+    "aks": ("max_unavailable", "drain_timeout"),
 }
-"""What is so where a key of `update` is not held to, and what to do."""
+"""Keys of `update` that hold where a pool's nodes are renewed: by the cloud, EKS' by `repair`."""
 _SHORTEST_DRAIN_S, _LONGEST_DRAIN_S = 300, 86_400
 """AKS' limits of a drain, from memory of learn.microsoft.com/azure/aks/
 upgrade-aks-node-pools-rolling; its text was not read to the limits in 2026-11."""
@@ -137,8 +133,8 @@ def _of_update(
     cloud = kubernetes.control_plane
     for key in _changed(update, Update()):
         if key not in _HELD[cloud]:
-            yield (*path, key), f"remove {key}: {_RENEWED[cloud]}"
-        elif key == "drain_timeout" and not (
+            yield (*path, key), f"remove {key}: {cloud} has no such limit for its upgrades"
+        elif (cloud, key) == ("aks", "drain_timeout") and not (
             _SHORTEST_DRAIN_S <= update.wait_s <= _LONGEST_DRAIN_S
         ):
             yield (*path, key), "write 5m to 24h, which AKS takes"
@@ -157,8 +153,9 @@ def maintenance_unsuited(context: CheckContext) -> Iterator[Finding]:
     """GKE and AKS have one window a cluster that comes again, of 4 to 24 hours; AKS' is weekly.
 
     In it they renew control plane, their own pods and, under AKS, nodes' images, a few nodes at a
-    time (`update` of the pools). EKS has none: it renews control planes when it likes and no node;
-    nothing changes by itself where the control plane is ours.
+    time (`update` of the pools). EKS' API has none (CreateCluster, CreateNodegroup): it renews
+    control planes when it likes and no node, which `gcluster repair` does at the time that you run
+    it. Nothing changes by itself where the control plane is ours.
     """
     kubernetes = context.kubernetes
     windows = {} if kubernetes is None else kubernetes.maintenance
@@ -171,7 +168,7 @@ def maintenance_unsuited(context: CheckContext) -> Iterator[Finding]:
             summary=f"control_plane: {kubernetes.control_plane} has no maintenance window",
             path=path,
             at_key=True,
-            hint="remove maintenance: nodes change when gcluster up does it",
+            hint="remove maintenance: nodes change when gcluster up or repair does it",
             relies_on=(path, plane),
         )
         return

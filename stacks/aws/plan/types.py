@@ -104,6 +104,23 @@ class ImagePlan(Plan, frozen=True):
         return not self.ami.startswith("resolve:")
 
 
+class MadeNode(Plan, frozen=True, kw_only=True):
+    """What a node of the stack was made from, as far as another one must be made for a change."""
+
+    offer: str
+    """Key of the offer that it is bought by."""
+    machine: str
+    ami: str | None = None
+    """None: its template's."""
+    renewed: bool = False
+    """It is to be made again, as it is wanted now."""
+
+    def stays(self, wanted: MadeNode) -> bool:
+        """Return whether no other machine is made for it."""
+        same = (self.offer, self.machine) == (wanted.offer, wanted.machine)
+        return same and not self.renewed and wanted.ami in {None, self.ami}
+
+
 class PoolPlan(CloudPool[OfferPlan], frozen=True, kw_only=True):
     """Machines that are alike."""
 

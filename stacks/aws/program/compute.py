@@ -9,7 +9,7 @@ import pulumi_aws as aws
 
 from ...pulumi.component import Args, Component
 from ...pulumi.names import HOST, OFFER, POOL, Names
-from ..plan.types import OfferPlan, PlacementPlan, PoolPlan
+from ..plan.types import MadeNode, OfferPlan, PlacementPlan, PoolPlan
 from .templates import launch_template
 
 
@@ -62,6 +62,8 @@ class NodePoolArgs(Args, frozen=True):
     """Base64."""
     tags: dict[str, str]
     """Tags of what EC2 makes from a template: nodes, disks, interfaces."""
+    made: Mapping[str, MadeNode]
+    """Resource -> what the stack made it from, of the nodes that exist."""
 
 
 class NodePool(Component[NodePoolArgs]):
@@ -150,14 +152,26 @@ class NodePool(Component[NodePoolArgs]):
         A template's new version is for new nodes: it contains the first-start configuration, which
         no longer matters to running ones. What needs another machine (type, image, offer) is set on
         the instance itself, where a plan shows it. A node that was bought by another offer is
-        replaced: it can't move.
+        replaced: it can't move. Nodes of EKS have their template's image: another one is for new
+        nodes, and for those that `gcluster repair` recreates, a few at a time.
+
+        The engine restores ignored inputs of a replacement too, which would be made from the old
+        template (pulumi, pkg/resource/deploy/step_generator.go: `processIgnoreChanges` wherever
+        there is an old resource; read 2026-11). So nothing is ignored of a node to be made again.
+        The old machine goes first: a reservation or a block has no room for both.
         """
         plan = args.plan
-        keep = pulumi.ResourceOptions(
-            ignore_changes=["launch_template"], replace_on_changes=[f"tags.{OFFER}"]
-        )
         for name, offer in args.offers.items():
             template = templates[offer.key]
+            ami = plan.image.ami if plan.image.is_fixed and not plan.joins_eks else None
+            wanted = MadeNode(offer=offer.key, ami=ami, machine=plan.machine)
+            keep = pulumi.ResourceOptions(
+                ignore_changes=["launch_template"]
+                if args.made.get(args.names(name), wanted).stays(wanted)
+                else [],
+                replace_on_changes=[f"tags.{OFFER}"],
+                delete_before_replace=plan.role == "compute",
+            )
             tags = {
                 **plan.tags,
                 "Name": f"{args.names.cluster}-{name}",
@@ -170,7 +184,7 @@ class NodePool(Component[NodePoolArgs]):
                 aws.ec2.Instance(
                     args.names(name),
                     instance_type=plan.machine,
-                    ami=plan.image.ami if plan.image.is_fixed else None,
+                    ami=ami,
                     launch_template=aws.ec2.InstanceLaunchTemplateArgs(
                         id=template.id,
                         version=template.latest_version.apply(str),

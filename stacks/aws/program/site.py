@@ -16,7 +16,7 @@ from ...pulumi.program import SiteProgram
 from ...pulumi.recording.monitor import Answers
 from .. import cloud_init
 from ..plan.layout import site_plan
-from ..plan.types import EksGroupPlan, OfferPlan, PoolPlan, SitePlan
+from ..plan.types import EksGroupPlan, MadeNode, OfferPlan, PoolPlan, SitePlan
 from .access import PROFILE, RECORDED_PROFILE, Firewall, FirewallArgs, Identities, IdentitiesArgs
 from .budget import Spending, SpendingArgs
 from .compute import NodePool, NodePoolArgs, Placements, PlacementsArgs
@@ -55,6 +55,7 @@ def program(
     blocks: Mapping[str, str] | None = None,
     buys: Collection[str] | None = None,
     offerings: Mapping[str, str] | None = None,
+    made: Mapping[str, MadeNode] | None = None,
 ) -> Callable[[], None]:
     """Return the program of one site.
 
@@ -68,6 +69,7 @@ def program(
         buys: pools whose capacity block is bought now if they have none; None: all, as a recording
             shows it. Nodes on the option of a block that is neither there nor bought are not made.
         offerings: "POOL/OPTION" -> id of the block on offer that is bought.
+        made: resource -> what the stack made it from, of the machines that exist.
     """
     plan = site_plan(spec, site, catalog)
     bought = _Blocks(
@@ -75,7 +77,7 @@ def program(
         buys=None if buys is None else frozenset(buys),
         offerings=dict(offerings or {}),
     )
-    return lambda: _Site(plan, authorized_key, purchased or {}, bought).build()
+    return lambda: _Site(plan, authorized_key, purchased or {}, bought, made or {}).build()
 
 
 class _Blocks(msgspec.Struct, frozen=True):
@@ -94,11 +96,17 @@ class _Site(SiteProgram[SitePlan]):
     """The components of a site on AWS."""
 
     def __init__(
-        self, plan: SitePlan, authorized_key: str, purchased: Mapping[str, str], blocks: _Blocks
+        self,
+        plan: SitePlan,
+        authorized_key: str,
+        purchased: Mapping[str, str],
+        blocks: _Blocks,
+        made: Mapping[str, MadeNode],
     ) -> None:
         super().__init__(plan, purchased)
         self._key = authorized_key
         self._blocks = blocks
+        self._made = made
 
     def build(self) -> None:
         plan, names = self.plan, self.plan.names
@@ -179,6 +187,7 @@ class _Site(SiteProgram[SitePlan]):
             user_data=self._user_data(pool),
             # The hash of the spec would make a new version of every template with each change.
             tags={**pool.tags, **_without_hash(plan)},
+            made=self._made,
         )
         return self.make(NodePool, f"pool-{pool.name}", args)
 

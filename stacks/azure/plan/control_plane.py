@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from ....schemas.derived.control_planes import maintenance_window, managed_release
+from ....schemas.derived.control_planes import maintenance_window, managed_version
 from ....schemas.derived.storage import own_disks
 from ....schemas.spec import AzureSite, ClusterSpec, Maintenance, NodeTaint
 from ...pulumi.names import Limit, shortened
@@ -83,7 +83,7 @@ def control_plane_plan(
     machines = {pool.name: catalog.machines.get(pool.machine) for pool in nodes}
     sizes = {pool.name: pool.most for pool in nodes}
     return AksPlan(
-        release=managed_release(spec, catalog),
+        release=managed_version(spec, catalog),
         pod_cidr=kubernetes.pod_cidr,
         service_cidr=kubernetes.service_cidr,
         dns_address=str(ip_network(kubernetes.service_cidr)[_DNS]),

@@ -14,7 +14,7 @@ from ....schemas.derived.control_planes import (
     GKE_AT_ONCE,
     gpu_sharing,
     maintenance_window,
-    managed_release,
+    managed_version,
     provisioning_class,
 )
 from ....schemas.derived.storage import own_disks
@@ -86,7 +86,7 @@ def control_plane_plan(
                 clients=sharing.time_slices,
             )
     return GkePlan(
-        release=managed_release(spec, catalog),
+        release=managed_version(spec, catalog),
         pod_cidr=kubernetes.pod_cidr,
         service_cidr=_services(kubernetes.service_cidr),
         admin_cidrs=tuple(site.network.admin_cidrs),

@@ -43,6 +43,8 @@ class StackDouble(Provider):
         self.ids: dict[str, str] = {}
         self.recreated = 0
         """How many were recreated."""
+        self.waves: list[list[str]] = []
+        """Those that were recreated together, by the spec's names."""
         self.out: dict[str, list[str]] = {}
         """Node that went -> what was there as the stack was applied: cordoned, and its pods."""
 
@@ -109,7 +111,8 @@ class StackDouble(Provider):
     def replace(self, context: SiteContext, names: Iterable[str]) -> None:
         """End machines and make them again: their nodes come under other names and ids."""
         pools = {h.name: h.pool for h in self.planned_hosts(context.spec, context.site)}
-        for name in names:
+        self.waves.append([*names])
+        for name in self.waves[-1]:
             node = self.nodes[name]
             self.out[node] = self._on(node)
             self._api.kubectl("delete", "node", node)

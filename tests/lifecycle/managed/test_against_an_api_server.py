@@ -223,22 +223,7 @@ def test_a_node_that_is_not_ready_is_named_with_its_pool(
 
 
 def test_a_smaller_count_drains_the_node_that_goes_and_no_other(eks: Eks) -> None:
-    pods = [
-        {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": f"on-{n}", "namespace": "physics"},
-            "spec": {
-                **RESTRICTED,
-                "affinity": _only(node),
-                "containers": [{"name": "one", "image": "double", **CONTAINER}],
-            },
-        }
-        for n, node in enumerate(NODES)
-    ]
-    assert eks.api.apply(pods).returncode == 0
-    for n, node in enumerate(NODES):
-        until(lambda n=n, node=node: _node(eks, f"on-{n}") == node, f"on-{n} was not placed")
+    place(eks, {f"on-{n}": node for n, node in enumerate(NODES)})
     eks.text = SPEC.replace("count: 2", "count: 1")
     plan = make_plan(eks.open())
     assert plan.job_impact is not None
@@ -270,6 +255,28 @@ def test_repair_drains_a_node_makes_its_machine_again_and_waits_for_it(eks: Eks)
     assert labels[new]["partition.gcluster.local/main"] == "true"
 
 
+def test_repair_of_a_pool_goes_in_waves_and_waits_for_jobs_as_update_says(eks: Eks) -> None:
+    everything = ["cpu[001-002]"]
+    place(eks, {"busy": NODES[0]})
+    eks.text = SPEC.replace("count: 2", "count: 2, update: {drain_timeout: 1s}")
+    done = repair(eks.open(), everything, silent, confirm=lambda _: True)
+    assert done.exit_code is Exit.PENDING
+    assert done.held == {NODES[0]: "job physics/busy still runs there after 1 s"}
+    assert done.admitted == ("ip-10-40-0-22.ec2.internal",)
+    there = {n["metadata"]["name"]: n["spec"] for n in eks.get("nodes")["items"]}
+    assert "unschedulable" not in there[NODES[0]]
+    assert _node(eks, "busy") == NODES[0]
+    eks.api.kubectl("delete", "pod", "busy", "--namespace=physics", "--grace-period=0", "--force")
+    eks.stack.waves.clear()
+    done = repair(eks.open(), everything, silent, confirm=lambda _: True)
+    assert (done.exit_code, len(done.admitted)) == (Exit.OK, 2), done
+    assert eks.stack.waves == [["cpu001"], ["cpu002"]]
+    eks.text = SPEC.replace("count: 2", "count: 2, update: {max_unavailable: 2}")
+    assert repair(eks.open(), everything, silent, confirm=lambda _: True).exit_code is Exit.OK
+    assert sorted(eks.stack.waves[2]) == ["cpu001", "cpu002"]
+    eks.text = SPEC
+
+
 def test_down_waits_until_the_cloud_let_go(eks: Eks, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(release, "_ASK_AGAIN_S", 0.5)
     assert eks.api.apply([*held(), *deployments()]).returncode == 0
@@ -291,6 +298,26 @@ def test_down_waits_until_the_cloud_let_go(eks: Eks, monkeypatch: pytest.MonkeyP
     assert not _is_gone(eks, "deployment", "bystander", "--namespace=physics")
     assert eks.stack.ended == ["here"]
     assert not (eks.open().workdir / "kubeconfig").exists()
+
+
+def place(eks: Eks, pods: dict[str, str]) -> None:
+    """Run pods, each on its node."""
+    made = [
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "namespace": "physics"},
+            "spec": {
+                **RESTRICTED,
+                "affinity": _only(node),
+                "containers": [{"name": "one", "image": "double", **CONTAINER}],
+            },
+        }
+        for name, node in pods.items()
+    ]
+    assert eks.api.apply(made).returncode == 0
+    for name, node in pods.items():
+        until(lambda name=name, node=node: _node(eks, name) == node, f"{name} was not placed")
 
 
 def _is_gone(eks: Eks, kind: str, name: str, *where: str) -> bool:

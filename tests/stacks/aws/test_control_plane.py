@@ -167,6 +167,17 @@ def test_nodes_boot_the_release_s_image_and_are_reported_which_cluster(recorded:
     assert node["metadataOptions"]["instanceMetadataTags"] == "disabled"
 
 
+def test_another_image_is_for_new_nodes_and_a_node_goes_before_its_successor(
+    recorded: Record,
+) -> None:
+    own = Graph(recorded(EKS.replace("count: 2", "count: 2, image: ami-0abc")))
+    assert template(own)["imageId"] == "ami-0abc"
+    nodes = own.of_type("Instance")
+    assert len(nodes) == 2
+    assert not any("ami" in node.inputs for node in nodes)
+    assert all(node.options.delete_before_replace for node in nodes)
+
+
 def test_user_data_is_one_mime_text_of_what_nodeadm_and_what_cloud_init_read() -> None:
     labels = {"gcluster.local/pool": "train"}
     config = node_config_text("demo", "https://1.2.3.4", "Q0E=", "10.96.0.0/16", labels)

@@ -13,6 +13,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 from tests.pulumi_double.install import PulumiDouble
 from tests.pulumi_double.moto_process import MotoProcess
@@ -130,3 +131,38 @@ def test_down_ends_a_machine_that_a_killed_run_made_and_did_not_write_down(
         provider.apply(context)
     provider.destroy(context)
     assert moto.existing() == before
+
+
+def test_a_machine_that_is_made_again_has_its_template_as_it_is_wanted_now(
+    moto: MotoProcess, double: PulumiDouble, context: SiteContext
+) -> None:
+    del double
+    provider = AwsProvider(api=Api("us-east-1", endpoint_url=moto.url))
+
+    def launched() -> dict[str, tuple[str, str]]:
+        """Return node -> id and version of the template that it was launched from."""
+        found = {}
+        for resource, machine in provider.machine_ids(context).items():
+            of = json.loads((moto.folder / "launched" / machine).read_text())["template"]
+            found[resource.removeprefix("demo-east-")] = (of["LaunchTemplateId"], of["Version"])
+        return found
+
+    bought = SPEC.replace(
+        "count: 3, fabric: efa-v2", "count: 2, market: [on-demand, spot], fabric: ethernet"
+    )
+    context = msgspec.structs.replace(context, spec=spec_of(bought))
+    provider.apply(context)
+    first = launched()
+    assert first["train001"] == first["train002"]
+    template = first["train001"][0]
+    labelled = bought.replace("count: 2,", "count: 2, tags: {team: nlp},")
+    context = msgspec.structs.replace(context, spec=spec_of(labelled))
+    provider.apply(context)
+    assert launched() == first  # a new version is for new machines
+    provider.replace(context, ["train001"])
+    assert launched() == first | {"train001": (template, "2")}
+    context = msgspec.structs.replace(context, purchased={"train002": "spot-use1-az4"})
+    provider.apply(context)
+    moved = launched()
+    assert moved["train002"][0] != template
+    assert moved == first | {"train001": (template, "2"), "train002": moved["train002"]}

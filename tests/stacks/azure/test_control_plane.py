@@ -36,6 +36,8 @@ def test_the_cluster_upgrades_with_the_spec_and_administrators_alone_reach_it() 
     network = made["networkProfile"]
     assert (network["podCidr"], network["dnsServiceIP"]) == ("10.244.0.0/16", "10.96.0.10")
     assert network["outboundType"] == "userAssignedNATGateway"
+    patched = Graph(recorded(parsed(AKS.replace('"1.34"', '"1.34.5"'))))
+    assert patched.only("ManagedCluster").inputs["kubernetesVersion"] == "1.34.5"
     closed = parsed(AKS.replace(", admin_cidrs: [192.0.2.0/24]", ""))
     made = Graph(recorded(closed)).only("ManagedCluster").inputs
     assert made["apiServerAccessProfile"]["enablePrivateCluster"] is True

@@ -82,6 +82,9 @@ def test_the_cluster_has_private_nodes_and_upgrades_with_the_spec() -> None:
         "servicesIpv4CidrBlock": "10.96.0.0/16",
     }
     assert made["removeDefaultNodePool"] is True
+    patched = graph_of(GKE.replace('"1.34"', '"1.34.5"'))  # with another image of nodes
+    assert patched.only("Cluster").inputs["minMasterVersion"] == "1.34.5"
+    assert {p.inputs["version"] for p in patched.of_type("NodePool")} == {"1.34.5"}
 
 
 def test_a_pool_has_its_gpus_its_fabric_and_its_size() -> None:
