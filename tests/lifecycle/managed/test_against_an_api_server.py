@@ -255,7 +255,7 @@ def test_repair_drains_a_node_makes_its_machine_again_and_waits_for_it(eks: Eks)
     assert labels[new]["partition.gcluster.local/main"] == "true"
 
 
-def test_repair_of_a_pool_goes_in_waves_and_waits_for_jobs_as_update_says(eks: Eks) -> None:
+def test_repair_of_a_pool_goes_in_waves_and_waits_for_jobs_by_its_update(eks: Eks) -> None:
     everything = ["cpu[001-002]"]
     place(eks, {"busy": NODES[0]})
     eks.text = SPEC.replace("count: 2", "count: 2, update: {drain_timeout: 1s}")
