@@ -104,7 +104,7 @@ def repair_instances(
         Run(cluster, "repair", lock) as run,
     ):
         sizes = Counter(one.pool for one in machines)
-        result = _Recreating(run, session, report, clock or Clock(), sizes).work(chosen)
+        result = Recreating(run, session, report, clock or Clock(), sizes).work(chosen)
         run.finish(result.exit_code)
         return result
 
@@ -153,7 +153,7 @@ def choose(
     return tuple(chosen.values())
 
 
-class _Recreating:
+class Recreating:
     """The machines that one run recreates, and how far it is with each."""
 
     def __init__(
@@ -164,12 +164,9 @@ class _Recreating:
         clock: Clock,
         sizes: Mapping[str, int],
     ) -> None:
-        self._cluster, self._session, self._report, self._clock = (
-            run.cluster,
-            session,
-            report,
-            clock,
-        )
+        """Look at the cluster; nothing is changed. `sizes`: pool -> its machines in the stack."""
+        self._cluster, self._session = run.cluster, session
+        self._report, self._clock = report, clock
         self._why = f"repair, run {run.id}"
         self._sizes = sizes
         self._sites = open_sites(run.cluster, making=True)
@@ -213,6 +210,8 @@ class _Recreating:
         windows = []
         for name, pool in self._cluster.spec.pools.items():
             own = [node for node, one in machines.items() if one.pool == name]
+            if not own:
+                continue
             window = Window(own, pool.update, pool_size=self._sizes[name])
             if len(self._given_up) > pool.update.max_failed:
                 window.stop(f"stopped: {', '.join(self._given_up)} failed")
