@@ -223,7 +223,7 @@ def test_a_killed_apply_leaves_one_intent_open_and_the_next_settles_it(
     provider.apply(site)
     assert ledger.open == {}
     assert list(ledger.existing) == [f"{SITE}/stack/{SITE}"]
-    assert engines.calls == ["settle", "refresh", "up", "settle", "refresh", "up"]
+    assert engines.calls == ["export", "settle", "refresh", "up"] * 2
     assert {intent for verb, _, intent in ledger.entries if verb == "intend"} == {"intent-0"}
     provider.destroy(site)
     assert ledger.existing == {}
