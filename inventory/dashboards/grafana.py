@@ -45,6 +45,8 @@ def _conditions(compiled: CompiledCluster) -> Iterator[Condition]:
                 yield from ("gpus", "amd")
             elif step.role == "slurm_exporter":
                 yield "slurm"
+                if step.variables.get("slurm_exporter_accounting"):
+                    yield "slurmdbd"
             elif step.variables.get("node_exporter_infiniband"):
                 yield "infiniband"
 

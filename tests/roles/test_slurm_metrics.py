@@ -253,3 +253,45 @@ def test_the_controller_in_charge_is_the_first_that_answers(
     metrics: ModuleType, pings: list[dict[str, Any]], expected: bool | None
 ) -> None:
     assert metrics.in_charge(pings, "head01") is expected
+
+
+def test_preemptions_are_counted_once_each_and_slurmdbd_is_queried_once_a_minute(
+    metrics: ModuleType, tmp_path: Path
+) -> None:
+    """Lines as `sacct --parsable2` prints them: a job that was queued again has several."""
+    said = ["7|1795845000|scavenger|nlp\n7|1795845400|scavenger|nlp\n8|1795845500|low|a|b\n"]
+    calls = []
+
+    def output_of(*command: str) -> str:
+        calls.append(command)
+        return said[-1]
+
+    def counted(now: float) -> list[str]:
+        page = metrics.Page()
+        metrics.add_preemptions(page.add, tmp_path / "preempted.json", now, output_of)
+        return str(page.text()).splitlines()[1:]
+
+    name = "gcluster_slurm_preemptions_total"
+    first = [f'{name}{{qos="low",account="a|b"}} 1', f'{name}{{qos="scavenger",account="nlp"}} 2']
+    assert counted(NOW) == first
+    said.append("7|1795845400|scavenger|nlp\n7|1795846010|scavenger|nlp\n")
+    assert counted(NOW + 15) == first
+    assert counted(NOW + 60)[1] == f'{name}{{qos="scavenger",account="nlp"}} 3'
+    assert len(calls) == 2
+    assert {"--duplicates", "--state=PREEMPTED"} <= set(calls[0])
+
+
+def test_preemptions_are_unknown_where_slurmdbd_has_none_of_the_answers(
+    metrics: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def output_of(*command: str) -> str:
+        if command[0] == "sacctmgr":
+            return ""
+        raise metrics.NoAnswerError(command[0])
+
+    monkeypatch.setattr(metrics, "output_of", output_of)
+    monkeypatch.setattr(metrics, "PREEMPTED", tmp_path / "preempted.json")
+    text = str(metrics.page_of_nodes(accounting=True).text())
+
+    assert "gcluster_slurm_dbd_up 1\n" in text
+    assert "preemptions" not in text

@@ -191,6 +191,7 @@ def _queries(span: int) -> dict[str, str]:
         # A failure that ended, and those that haven't.
         "failures": f"sum by (pool) (resets(gcluster:node_failed[{span}s]) "
         f"+ last_over_time(gcluster:node_failed[{span}s]))",
+        "preempted": f"sum(increase(gcluster_slurm_preemptions_total[{span}s]))",
         "measured": f'count_over_time(up{{job="prometheus"}}[{span}s])',
         "double": f"max(max_over_time(gcluster_dcgm_double[{span}s]))",
     }
@@ -357,5 +358,8 @@ def _notes(
             f"badly packed, on {nodes} more than their GPUs fill: job "
             f"{', '.join(jobs[:_MOST_NAMED])}{more}"
         )
+    preempted = round(sum(each.value for each in found["preempted"]))
+    if preempted:
+        yield f"jobs were preempted {'once' if preempted == 1 else f'{preempted:,} times'}"
     if goodput is None:
         yield "goodput isn't known: the cluster keeps no accounts of jobs that ended"

@@ -59,6 +59,7 @@ def slurm_pages() -> str:
         page.add("gcluster_slurm_gpu_seconds_total", gpus, account=account)
     page.add("gcluster_slurm_up", 1)
     page.add("gcluster_slurm_dbd_up", 1)
+    page.add("gcluster_slurm_preemptions_total", 3, qos="scavenger", account="nlp")
     return str(page.text())
 
 

@@ -117,6 +117,7 @@ def series() -> list[tuple[str, dict[str, str], float, int]]:
         ("up", {"job": "node", **ON_GPU001}, 1, 0),
         ("up", {"job": "node", "instance": "login", "pool": "login", "site": "hall"}, 1, 0),
         ("up", {"job": "prometheus"}, 1, 0),
+        ("gcluster_slurm_preemptions_total", {"qos": "low", "account": "nlp"}, 3, 0),
         ("gcluster:node_failed", ON_GPU001, 0, 0),
         ("gcluster:job_nodes:spare", {"hpc_job": "7"}, 2, 0),
         ("gcluster:job_nodes:spare", {"hpc_job": "8"}, 0, half),

@@ -2,7 +2,7 @@
 """Write Slurm's metrics to node exporter's folder.
 
   slurm-metrics.py nodes   nodes, scheduler, RPCs: two queries of slurmctld
-  slurm-metrics.py nodes --accounting   whether slurmdbd responds, too
+  slurm-metrics.py nodes --accounting   whether slurmdbd responds, and preemptions, too
   slurm-metrics.py jobs    jobs by account, user, QOS and partition, and each that holds GPUs
 
 A timer runs it, so slurmctld is queried at one rate however many scrape, and never concurrently.
@@ -31,8 +31,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from slurm_preemptions import add_preemptions
+
 FOLDER = Path(os.environ.get("GCLUSTER_TEXTFILES", "/var/lib/prometheus/node-exporter"))
 STATE = Path(os.environ.get("GCLUSTER_SLURM_TOTALS", "/var/lib/gcluster/slurm-gpu-seconds.json"))
+PREEMPTED = STATE.with_name("slurm-preemptions.json")
 LIMIT_S = 20
 LONGEST_LABEL = 200
 MOST_SERIES = 2000
@@ -388,6 +391,7 @@ def page_of_nodes(*, accounting: bool) -> Page:
         try:
             output_of("sacctmgr", "--noheader", "--parsable2", "show", "cluster", "format=cluster")
             page.add("gcluster_slurm_dbd_up", 1)
+            add_preemptions(page.add, PREEMPTED, time.time(), output_of)
         except NoAnswerError:
             page.add("gcluster_slurm_dbd_up", 0)
     try:
