@@ -15,7 +15,7 @@ def load_program(path: Path, name: str) -> ModuleType:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
-    sys.path.insert(0, str(path.parent))  # as where it runs: it may import the program beside it
+    sys.path.insert(0, str(path.parent))  # it may import a program of its folder
     try:
         spec.loader.exec_module(module)
     finally:

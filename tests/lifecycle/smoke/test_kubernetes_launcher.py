@@ -221,7 +221,7 @@ def test_a_log_that_comes_to_no_end_is_given_up(ran: Callable[..., SmokeRun]) ->
     assert removed(cluster)
 
 
-def test_a_log_that_says_that_it_passed_needs_no_end_of_the_job(
+def test_a_log_of_a_pass_needs_no_end_of_the_job(
     ran: Callable[..., SmokeRun],
 ) -> None:
     cluster = Cluster(RUNS, log=recorded() + "# mpirun ended with 0\n")
