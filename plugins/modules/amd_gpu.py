@@ -52,14 +52,20 @@ differences:
   elements: str
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ..module_utils import kernel_modules
 from ..module_utils.changes import Change, applied, reload_kernel_module
 from ..module_utils.node import is_of_branch, run, run_json
 from ..module_utils.state import STATE, exit_with_state
 
+DAEMONS = ("amd-metrics-exporter", "gpuagent")
+"""Units that keep AMD's devices open: a driver is exchanged without them
+(ROCm/device-metrics-exporter, docs/installation/deb-package.rst)."""
 ARGUMENTS: dict[str, Any] = {
     "state": STATE,
     "rocm": {"type": "str", "required": True},
@@ -85,7 +91,7 @@ def installed_driver() -> str:
 
 def changes() -> list[Change]:
     """Return the change that loads the installed driver, where it doesn't run."""
-    return reload_kernel_module(
+    due = reload_kernel_module(
         "amdgpu",
         ", ".join(sorted(set(running_drivers()[0]))),
         installed_driver(),
@@ -93,6 +99,16 @@ def changes() -> list[Change]:
         hint="; a reboot of the drained node brings the new driver",
         refusal="a job runs here: the driver was not changed",
     )
+    return [Change(one.description, partial(_without_daemons, one.apply)) for one in due]
+
+
+def _without_daemons(load: Callable[[], object]) -> None:
+    """Exchange the driver while what keeps it open is stopped."""
+    stopped = kernel_modules.stop_units(DAEMONS)
+    try:
+        load()
+    finally:
+        kernel_modules.start_units(stopped)
 
 
 def driver_differences(gpus: int) -> list[str]:

@@ -95,6 +95,27 @@ def test_an_amd_driver_is_not_exchanged_under_a_job(machine: Machine) -> None:
     ]
 
 
+def test_an_amd_driver_is_exchanged_while_the_exporter_of_its_gpus_is_stopped(
+    machine: Machine, tmp_path: Path
+) -> None:
+    log = tmp_path / "calls"
+    machine.play("amd_gpu", "old-driver")
+    machine.tool("pgrep", "exit 1")
+    machine.tool("systemctl", f'echo "systemctl $*" >> {log}')
+    machine.tool("modprobe", f'echo "modprobe $*" >> {log}')
+    machine.call("amd_gpu", AMD)
+
+    made = [line for line in log.read_text().splitlines() if "is-active" not in line]
+    assert made == [
+        "systemctl stop amd-metrics-exporter",
+        "systemctl stop gpuagent",
+        "modprobe --remove amdgpu",
+        "modprobe amdgpu",
+        "systemctl start gpuagent",
+        "systemctl start amd-metrics-exporter",
+    ]
+
+
 def test_gdrcopy_loads_a_missing_module_though_a_job_runs(machine: Machine) -> None:
     machine.play("gdrcopy", "good")
     machine.tool("pgrep", "echo '10 slurmstepd: [7.batch]'")
