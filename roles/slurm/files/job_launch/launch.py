@@ -39,6 +39,8 @@ ENDS_S = 20
 """How long processes have to end before they are killed."""
 GROWS_S = 30.0
 """How often a job that has shrunk looks for free nodes."""
+REFUSED, REFUSED_S = 4, 10.0
+"""So many attempts of a job that was queued again aren't counted, where they end so early."""
 TOUCH_S = 10.0
 TOGETHER_S = 2.0
 """Until all nodes of a job that hangs show their stacks, which srun takes to start them."""
@@ -74,6 +76,7 @@ class Launch:
         self.excluded: dict[str, str] = {}
         self.nodes: list[str] = nodes.allocated()
         self.is_noticed = False
+        self.began = time.monotonic()
         self.guard: subprocess.Popen[bytes] | None = None
         self.guarded_by = ""
         folder = Path(self.checkpoints) if self.checkpoints else None
@@ -113,12 +116,22 @@ class Launch:
             cause = self.cause(end, chosen)
             self.journal.add("stop", cause=cause)
             say(cause)
-            if end not in (GONE, GROWS):
+            if end not in (GONE, GROWS) and not self.was_refused():
                 if self.failures >= self.given.restarts:
                     return self.leave(int(end) if end.isdigit() else 1)
                 self.failures += 1
             self.clear(chosen)
             self.attempt += 1
+
+    def was_refused(self) -> bool:
+        """Whether nodes may have refused the step, for the number that it has.
+
+        A node that ended suddenly keeps the sockets of its steps (slurmd removes them after five
+        minutes), and a job that is queued again numbers its steps from 0 again.
+        """
+        is_again = os.environ.get("SLURM_RESTART_COUNT", "0") != "0"
+        is_early = time.monotonic() - self.began < REFUSED_S
+        return is_again and is_early and self.attempt < REFUSED
 
     # Nodes
 
@@ -195,6 +208,7 @@ class Launch:
             say(f"on {len(chosen)} of {self.given.nodes} nodes")
         self.journal.add("start", nodes=len(chosen), resumed=resume, saved=saved_at(resume))
         self._keep_guard(chosen)
+        self.began = time.monotonic()
         self.progress.restart()
         sizes = self._sizes(chosen, tasks=len(chosen) * self.given.tasks_per_node)
         name = f"--job-name=attempt-{self.attempt}"

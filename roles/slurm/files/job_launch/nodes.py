@@ -13,6 +13,8 @@ from collections.abc import Iterable, Sequence
 JOB = os.environ.get("SLURM_JOB_ID", "")
 UNUSABLE = ("down", "drain", "fail", "maint", "power", "boot", "*")
 """Parts of a state by sinfo(1), "NODE STATE CODES", with which a node starts no further step."""
+DISCARD = 9
+"""A port where nothing listens (RFC 863, which no distribution switches on)."""
 ROUND_S = 2.0
 ANSWER_S = 2.0
 SILENT_S = 8.0
@@ -77,8 +79,16 @@ def daemon_port() -> int:
     return 6818
 
 
-def answers(where: str, port: int) -> bool:
-    """Whether a machine is there; one that refuses the connection is."""
+def answers(where: str, daemon: int) -> bool:
+    """Whether a machine is there.
+
+    Its kernel refuses a connection to a port where nothing listens. Where a firewall is silent the
+    daemon is looked for, which writes a line into its log for each connection.
+    """
+    return any(_connects(where, port) for port in (DISCARD, daemon))
+
+
+def _connects(where: str, port: int) -> bool:
     try:
         socket.create_connection((where, port), timeout=ANSWER_S).close()
     except OSError as error:

@@ -19,6 +19,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -243,6 +244,8 @@ def main() -> int:
     keep = os.environ.get("GCLUSTER_CHECKPOINT_KEEP", "3")
     parser.add_argument("--keep", type=int, default=int(keep) if keep.isdigit() else 3)
     given = parser.parse_args()
+    # The notice before the end of the allocation goes to all processes of a job.
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)
     try:
         if given.action == "commit":
             commit(given.folder.absolute(), max(1, given.keep))
