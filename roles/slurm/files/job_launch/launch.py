@@ -41,6 +41,8 @@ GROWS_S = 30.0
 """How often a job that has shrunk looks for free nodes."""
 REFUSED, REFUSED_S = 4, 10.0
 """So many attempts of a job that was queued again aren't counted, where they end so early."""
+GUARDS = 3
+"""Nodes that watch the one of the job's script: some may be lost with it."""
 TOUCH_S = 10.0
 TOGETHER_S = 2.0
 """Until all nodes of a job that hangs show their stacks, which srun takes to start them."""
@@ -78,7 +80,7 @@ class Launch:
         self.is_noticed = False
         self.began = time.monotonic()
         self.guard: subprocess.Popen[bytes] | None = None
-        self.guarded_by = ""
+        self.guarded_by: list[str] = []
         folder = Path(self.checkpoints) if self.checkpoints else None
         self.journal = Journal(folder and folder / f".journal-{nodes.JOB}")
         heartbeat = folder and folder / f".alive-{nodes.JOB}"
@@ -215,17 +217,22 @@ class Launch:
         return subprocess.Popen(["srun", "--overlap", name, *sizes, *self.words], env=environment)
 
     def _keep_guard(self, chosen: Sequence[str]) -> None:
-        """Have another node watch this one, where Slurm would keep a job without its script."""
+        """Have other nodes watch this one, where Slurm would keep a job without its script."""
         others = [node for node in chosen if node != self.host]
         if self.watch is None or not others:
             return
         if self.guard is not None:
-            if self.guard.poll() is None and self.guarded_by in others:
+            if self.guard.poll() is None and set(self.guarded_by) <= set(others):
                 return
             self.guard.terminate()
-        self.guarded_by = others[0]
+        self.guarded_by = others[:GUARDS]
         words = ["--job-name=guard", "--mem=0", "--cpu-bind=none", "--ntasks-per-node=1"]
-        line = ["srun", "--overlap", *self._sizes(others[:1], tasks=1), *words]
+        line = [
+            "srun",
+            "--overlap",
+            *self._sizes(self.guarded_by, tasks=len(self.guarded_by)),
+            *words,
+        ]
         self.guard = subprocess.Popen(
             [*line, sys.executable, __file__, "guard", self.host],
             env=self._environment(),
