@@ -10,6 +10,7 @@ from ...lifecycle.cluster.hosts import existing_hosts
 from ...lifecycle.cluster.outcome import Exit, failure
 from ...lifecycle.nodes.ssh import SshSession
 from ...lifecycle.operations.selection import controller_of
+from ...lifecycle.operations.storage.figures import write_speeds
 from ...lifecycle.scheduler.workloads.follow import JobLog, follow
 from ...lifecycle.scheduler.workloads.jobs import JobQueue
 from ...schemas.diagnostics import listing
@@ -80,7 +81,10 @@ def command(  # noqa: PLR0917  # typer passes them by name
         raise failure(
             "GC1201", f"{opened.spec.name} has no Slurm, which runs workloads", exit_code=Exit.SPEC
         )
-    script = batch_script(opened.spec, opened.catalog, name, chosen)
+    saved = chosen.checkpoint
+    is_auto = saved is not None and saved.every.is_auto
+    measured = write_speeds(opened.store, opened.spec) if is_auto else {}
+    script = batch_script(opened.spec, opened.catalog, name, chosen, measured)
     if dry_run:
         emit(script.rstrip("\n"))
         return Exit.OK

@@ -1,4 +1,4 @@
-"""`gcluster smoke`: the AllReduce gate by itself, on a cluster or on a saved log."""
+"""`gcluster smoke`: the AllReduce gate or the storage benchmark, on a cluster or a saved log."""
 
 import sys
 from io import TextIOWrapper
@@ -9,13 +9,15 @@ import typer
 
 from ...lifecycle.cluster.cluster import open_cluster
 from ...lifecycle.cluster.outcome import Exit, LifecycleError, failure
+from ...lifecycle.operations.storage.benchmark import run_storage_benchmark
 from ...lifecycle.smoke.gate import run_gate
 from ...lifecycle.smoke.saved import judge_saved
 from ...schemas.catalog import CatalogError, load_catalog
 from ..console import emit, say, stdout
 from ..options import Format, OutputFormat, complete_target
-from ..render.document import document
+from ..render.document import answer, document
 from ..render.operate.smoke import smoke_text, suspects_text
+from ..render.operate.storage import storage_text
 from ..render.progress import open_progress
 
 
@@ -49,13 +51,25 @@ def command(  # noqa: PLR0917  # typer passes them by name
     bisect: Annotated[
         bool, typer.Option(help="After a failure, run smaller ones until the fault is located.")
     ] = True,
+    storage: Annotated[
+        bool,
+        typer.Option("--storage", help="Measure shared storage instead.", show_default=False),
+    ] = False,
+    user: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="With --storage: who writes there [default: root]."),
+    ] = None,
     fmt: OutputFormat = Format.TEXT,
 ) -> Exit:
-    """Run the AllReduce on all nodes, or judge a saved log.
+    """Run the AllReduce on all nodes, measure shared storage, or judge a saved log.
 
     Exit code 4 on a wrong number, a missing rank, another fabric than the spec has, a log that
-    can't be read, or below the floor.
+    can't be read, or below the floor; with --storage where a storage was not measured.
     """
+    if user is not None and not storage:
+        raise _usage("--user goes with --storage")
+    if storage and log is not None:
+        raise _usage("--storage measures a cluster: leave --log out")
     only_with_log = {"--fabric": fabric, "--machine": machine, "--nodes": nodes}
     if log is None:
         useless = [name for name, value in only_with_log.items() if value is not None]
@@ -63,13 +77,21 @@ def command(  # noqa: PLR0917  # typer passes them by name
             raise _usage(f"{', '.join(useless) or '--catalog'} goes with --log FILE")
         if cluster is None:
             raise _usage("what to test is missing: a cluster, or --log FILE")
-        return _run(cluster, fmt, bisect=bisect)
+        return _storage(cluster, user, fmt) if storage else _run(cluster, fmt, bisect=bisect)
     if cluster is not None:
         raise _usage("--log judges a file: leave the cluster out")
     if fabric is None or machine is None or nodes is None:
         missing = [name for name, value in only_with_log.items() if value is None]
         raise _usage(f"--log needs {', '.join(missing)} too: the floor depends on it")
     return _judge(log, fabric, machine, nodes, catalog or [], fmt)
+
+
+def _storage(cluster: str, user: str | None, fmt: Format) -> Exit:
+    opened = open_cluster(cluster, running=True)
+    with open_progress(fmt.value) as report:
+        result = run_storage_benchmark(opened, report, user=user)
+    answer(fmt, result, lambda: storage_text(result, stdout()))
+    return Exit.OK if result.passed else Exit.REFUSED
 
 
 def _run(cluster: str, fmt: Format, *, bisect: bool) -> Exit:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from ...schemas.catalog import Catalog
 from ...schemas.spec import (
@@ -15,7 +15,7 @@ from ...schemas.spec import (
 from ...schemas.spec.units import Duration
 from ..compile.gpu.nccl import node_environment
 from ..compile.slurm.job_programs import PROGRAMS
-from .checkpoints import folder, interval
+from .checkpoints import WriteSpeed, folder, interval
 from .launch import NEAR_GPU, binds_near_gpus, is_torch, node_program
 from .place import Place, place_of
 
@@ -39,7 +39,13 @@ def batch_scripts(spec: ClusterSpec, catalog: Catalog) -> dict[str, str]:
     }
 
 
-def batch_script(spec: ClusterSpec, catalog: Catalog, name: str, workload: Workload) -> str:
+def batch_script(
+    spec: ClusterSpec,
+    catalog: Catalog,
+    name: str,
+    workload: Workload,
+    measured: Mapping[str, WriteSpeed] | None = None,
+) -> str:
     """Return the script of one workload.
 
     Args:
@@ -47,6 +53,7 @@ def batch_script(spec: ClusterSpec, catalog: Catalog, name: str, workload: Workl
         catalog: describes its machines and fabrics.
         name: the workload's.
         workload: passed its checks too, in this cluster.
+        measured: storage -> what it was seen to take; None: nothing was measured.
     """
     place = place_of(spec, catalog, workload)
     saved = workload.checkpoint
@@ -56,7 +63,7 @@ def batch_script(spec: ClusterSpec, catalog: Catalog, name: str, workload: Workl
         _head(spec, name, workload, place),
         _fabric(place) if place.has_real_gpus else [],
         _variables(workload),
-        [] if saved is None else _checkpoints(spec, saved, place, checkpoints or ""),
+        [] if saved is None else _checkpoints(spec, saved, place, checkpoints or "", measured),
         _rendezvous(),
         NEAR_GPU.splitlines() if binds_near_gpus(workload, place) else [],
         _node(workload, place, checkpoints),
@@ -166,10 +173,14 @@ def _variables(workload: Workload) -> list[str]:
 
 
 def _checkpoints(
-    spec: ClusterSpec, saved: WorkloadCheckpoint, place: Place, path: str
+    spec: ClusterSpec,
+    saved: WorkloadCheckpoint,
+    place: Place,
+    path: str,
+    measured: Mapping[str, WriteSpeed] | None,
 ) -> list[str]:
     """Return where the workload saves, how often, and what it resumes from."""
-    often = interval(spec, saved, place)
+    often = interval(spec, saved, place, measured)
     return [
         f"# A checkpoint every {often.seconds:,} s: {often.reason[0]}",
         *(f"# {line}" for line in often.reason[1:]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Mapping
 
 import msgspec
 
@@ -22,24 +23,79 @@ class Interval(msgspec.Struct, frozen=True):
     """Lines that say where it is from."""
 
 
-def interval(spec: ClusterSpec, saved: WorkloadCheckpoint, place: Place) -> Interval:
+class WriteSpeed(msgspec.Struct, frozen=True, kw_only=True):
+    """What `gcluster smoke --storage` has measured of a storage, in bytes per second."""
+
+    nodes: int
+    """That wrote together."""
+    alone: float
+    """One node."""
+    together: float
+    """All of `nodes`."""
+    time: str
+    """When, in UTC."""
+
+    def of(self, nodes: int, nominal: float | None) -> float:
+        """Return what a job on so many nodes is taken to write.
+
+        More nodes than were measured may write more: as much in proportion, up to the nominal
+        figure; where none is known, no more than was seen.
+        """
+        if nodes <= self.nodes:
+            return min(self.alone * nodes, self.together)
+        if nominal is None:
+            return self.together
+        return max(self.together, min(nominal, self.together * nodes / self.nodes))
+
+
+_ASSUMED_S = 1800
+"""Where nothing is known of the storage: on few GPUs failures are rare, and the time limit,
+preemption and own mistakes decide (docs/checkpoint-interval.md)."""
+
+
+def interval(
+    spec: ClusterSpec,
+    saved: WorkloadCheckpoint,
+    place: Place,
+    measured: Mapping[str, WriteSpeed] | None = None,
+) -> Interval:
     """Return how often a workload saves.
 
     For `auto` Daly's estimate of what wastes least, from the time to write one checkpoint and the
     mean time between failures of its GPUs; see `schemas/derived/storage.py` for both sources.
+
+    Args:
+        spec: has the storage.
+        saved: what the workload says of its checkpoints.
+        place: its nodes and GPUs.
+        measured: storage -> what it was seen to take, which comes before the spec's figures.
     """
     if not saved.every.is_auto:
         return Interval(max(1, round(saved.every.value)), ("as the workload says",))
     known = reliability()
     observed, per_parameter = known.failures[0], known.checkpoints.bytes_per_parameter
     size = saved.size.value if saved.size else (saved.parameters or 0) * per_parameter
-    speed = write_bytes_per_s(spec.storage[saved.to])
-    assert size, speed  # noqa: S101  # GC1209
-    write_s = size / (speed or 1)
+    nominal = write_bytes_per_s(spec.storage[saved.to])
+    seen = (measured or {}).get(saved.to)
+    speed = nominal if seen is None else seen.of(place.nodes, nominal)
+    if not speed or not size:
+        return Interval(
+            _ASSUMED_S,
+            (
+                f"assumed: what {saved.to} takes is neither in the spec nor measured yet",
+                f"(gcluster smoke {spec.name} --storage), so auto can't be worked out",
+            ),
+        )
+    source = (
+        "by the spec"
+        if seen is None
+        else f"measured on {seen.nodes} node{'s' * (seen.nodes > 1)}, {seen.time}"
+    )
+    write_s = size / speed
     gpus = place.nodes * max(1, place.gpus)
     mtbf = mtbf_s(gpus, observed.per_gpu_hour)
     best = daly_interval_s(write_s, mtbf)
-    seconds = max(1, round(best / _ROUND_S) * _ROUND_S)
+    seconds = max(_ROUND_S, round(best / _ROUND_S) * _ROUND_S)
     lost = waste(seconds, write_s, mtbf)
     guess = "" if saved.size else f" ({per_parameter:g} bytes a parameter)"
     return Interval(
@@ -47,7 +103,7 @@ def interval(spec: ClusterSpec, saved: WorkloadCheckpoint, place: Place) -> Inte
         (
             (
                 f"auto (Young 1974, Daly 2006): {size / 1e9:,.0f} GB{guess} at "
-                f"{(speed or 0) / 1e9:,.1f} GB/s take {write_s:,.0f} s to write;"
+                f"{speed / 1e9:,.2g} GB/s ({source}) take {write_s:,.0f} s to write;"
             ),
             (
                 f"{gpus:,} GPUs fail every {mtbf / 3600:,.0f} h at {observed.per_gpu_hour:.3g} "

@@ -52,6 +52,7 @@ KINDS = (
     Kind("etcd/", "saved etcd", "restored", "or set it aside, and save another: gcluster backup"),
     Kind("certificate.json", "certificate", "set aside", "gcluster smoke TARGET"),
     Kind("certificate-ended.json", "end of the certificate", "set aside", "gcluster drift TARGET"),
+    Kind("storage.json", "storage figures", "set aside", "gcluster smoke TARGET --storage"),
     Kind("acceptance/", "part of an acceptance", "set aside", "gcluster acceptance TARGET"),
     Kind("observed.json", "cache of conditions", "set aside", "gcluster status TARGET"),
     Kind("host-keys/", "host keys", "set aside", "gcluster up TARGET reads them again"),

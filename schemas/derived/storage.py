@@ -11,9 +11,11 @@ import msgspec
 
 from ..spec import (
     ClusterSpec,
+    EfsStorage,
     LocalSite,
     LustreStorage,
     NfsStorage,
+    OpenZfsStorage,
     Pool,
     ScratchStorage,
     Storage,
@@ -295,7 +297,15 @@ _SECONDS_PER_HOUR = 3600
 
 
 def write_bytes_per_s(storage: StorageModel) -> float | None:
-    """Return what a storage takes from many nodes together; None: the spec doesn't say."""
+    """Return what a storage takes from many nodes together by the spec; None: it doesn't say.
+
+    A managed Lustre has a throughput for each TiB, Amazon EFS one that is provisioned, which counts
+    writes in full, and FSx for OpenZFS one of its file server.
+    """
+    if isinstance(storage, OpenZfsStorage) or (
+        isinstance(storage, EfsStorage) and storage.throughput_mode == "provisioned"
+    ):
+        return None if storage.throughput is None else storage.throughput.value
     if not isinstance(storage, LustreStorage) or None in (storage.capacity, storage.throughput):
         return None
     assert storage.capacity is not None  # noqa: S101  # for mypy

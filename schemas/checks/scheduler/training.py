@@ -159,8 +159,10 @@ def _unusable(context: CheckContext, name: str, place: WorkloadPlace, *, saves: 
 def checkpoint_interval_unknown(context: CheckContext) -> Iterator[Finding]:
     """`every: auto` needs how long a checkpoint takes to write, and how often the GPUs fail.
 
-    The first follows from `size` or `parameters` and a storage whose throughput the spec gives (a
-    managed Lustre), the second from published failures of large jobs.
+    The first follows from `size` or `parameters` and what the storage takes: as `gcluster smoke
+    --storage` has measured it, else as the spec says (Lustre with capacity and throughput, EFS with
+    provisioned throughput, FSx for OpenZFS). Where the spec doesn't say it and until it is
+    measured, 30 minutes are taken. The second is from published failures of large jobs.
     """
     for name, workload, _ in placed(context):
         saved = workload.checkpoint
@@ -170,25 +172,27 @@ def checkpoint_interval_unknown(context: CheckContext) -> Iterator[Finding]:
         at: PathTuple = (AT, name, "checkpoint")
         if storage is None:
             continue
+        needs = (at, ("storage", saved.to))
         sizes = (saved.size is not None) + (saved.parameters is not None)
-        speed = write_bytes_per_s(storage)
-        if sizes == 1 and speed:
-            continue
-        lacks = (
-            f'the throughput of "{saved.to}" is not known'
-            if not speed
-            else "the checkpoint has no size"
-            if not sizes
-            else "the checkpoint has both its size and its parameters"
-        )
-        yield Finding(
-            summary=f'workload "{name}": {lacks}, so how often it saves can\'t be worked out',
-            path=at,
-            at_key=True,
-            hint="write every: 15m"
-            if not speed
-            else "keep one of size and parameters"
-            if sizes
-            else "add size: 500 GB, or parameters: 70000000000; or write every: 15m",
-            relies_on=(at, ("storage", saved.to)),
-        )
+        if sizes != 1:
+            what = "both its size and its parameters" if sizes else "no size"
+            yield Finding(
+                summary=f'workload "{name}": the checkpoint has {what}, so how often it saves '
+                "can't be worked out",
+                path=at,
+                at_key=True,
+                hint="keep one of size and parameters"
+                if sizes
+                else "add size: 500 GB, or parameters: 70000000000; or write every: 15m",
+                relies_on=needs,
+            )
+        elif not write_bytes_per_s(storage):
+            yield Finding(
+                summary=f'workload "{name}": the spec doesn\'t say what "{saved.to}" takes, so it '
+                "saves every 30 minutes until that is measured",
+                path=at,
+                at_key=True,
+                severity=Severity.WARNING,
+                hint="gcluster smoke CLUSTER --storage measures it; or write every: 15m",
+                relies_on=needs,
+            )

@@ -38,7 +38,7 @@ class WorkloadCheckpoint(SpecModel, frozen=True):
     """Folder in it; default: checkpoints/WORKLOAD."""
     every: Interval = field(default_factory=lambda: Interval.parse("auto"))
     """Time between two checkpoints, in GCLUSTER_CHECKPOINT_EVERY; auto: what wastes least, from
-    the size, the storage's throughput and the failures of so many GPUs (Young, Daly)."""
+    the size, the storage's measured or nominal throughput and the failures of so many GPUs."""
     size: ByteSize | None = None
     """Size of one checkpoint; or give `parameters`. For `every: auto`."""
     parameters: Annotated[float, Meta(gt=0)] | None = None

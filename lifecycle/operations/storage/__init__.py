@@ -1,0 +1,1 @@
+"""The storage benchmark: what shared file systems take from nodes, and give to them."""
