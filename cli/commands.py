@@ -41,7 +41,10 @@ VERBS = (
     ),
     Verb("image", "Operate", "Build images with the roles already installed.", resumable=True),
     Verb(
-        "smoke", "Operate", "Run the AllReduce on all nodes, or judge a saved log.", resumable=True
+        "smoke",
+        "Operate",
+        "Test the AllReduce, measure storage, or judge a saved log.",
+        resumable=True,
     ),
     Verb(
         "acceptance",
@@ -49,7 +52,7 @@ VERBS = (
         "Test a whole cluster for its takeover, and sign a report.",
         resumable=True,
     ),
-    Verb("run", "Operate", "Submit a workload or a command to Slurm, and follow it."),
+    Verb("run", "Operate", "Submit a workload or a command, and follow it."),
     Verb("cancel", "Operate", "End a job, or take it out of the queue."),
     Verb("repair", "Operate", "Repair the nodes in the repair queue.", resumable=True),
     Verb("drain", "Operate", "Drain nodes; running jobs finish."),
@@ -65,7 +68,7 @@ VERBS = (
     Verb("rotate", "Operate", "Rotate keys and passwords of a running cluster."),
     Verb("reconcile", "Operate", "Apply what is merged to a repository of specs.", resumable=True),
     Verb("status", "Inspect", "Show nodes, conditions and the queue."),
-    Verb("jobs", "Inspect", "List the jobs of Slurm's queue, and those just ended."),
+    Verb("jobs", "Inspect", "List the jobs of the queue, and those just ended."),
     Verb("logs", "Inspect", "Show what a job has printed, and follow it with -f."),
     Verb("top", "Inspect", "Show jobs and nodes by what they waste now, in dollars."),
     Verb("report", "Inspect", "Show who used and wasted GPU hours over a time, in dollars."),

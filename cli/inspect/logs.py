@@ -8,9 +8,8 @@ from ...lifecycle.cluster.cluster import open_cluster
 from ...lifecycle.cluster.hosts import existing_hosts
 from ...lifecycle.cluster.outcome import Exit
 from ...lifecycle.nodes.ssh import SshSession
-from ...lifecycle.operations.selection import controller_of
-from ...lifecycle.scheduler.workloads.follow import JobLog, follow
-from ...lifecycle.scheduler.workloads.jobs import JobQueue
+from ...lifecycle.scheduler.workloads.follow import follow
+from ...lifecycle.scheduler.workloads.select import open_log, open_queue
 from ..console import say
 from ..options import Target
 from ..render.operate.jobs import printed, state_line
@@ -30,7 +29,8 @@ def command(
     opened = open_cluster(cluster, running=True)
     with SshSession(opened.workdir) as session:
         hosts = existing_hosts(opened)
-        queue, log = JobQueue(session, controller_of(hosts, session)), JobLog(session, hosts)
+        queue = open_queue(opened, hosts, session)
+        log = open_log(queue, hosts, session)
         if following:
             follow(queue, log, job, changed=lambda state: say(state_line(state)), printed=printed)
             return Exit.OK

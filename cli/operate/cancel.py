@@ -8,8 +8,7 @@ from ...lifecycle.cluster.cluster import open_cluster
 from ...lifecycle.cluster.hosts import existing_hosts
 from ...lifecycle.cluster.outcome import Exit
 from ...lifecycle.nodes.ssh import SshSession
-from ...lifecycle.operations.selection import controller_of
-from ...lifecycle.scheduler.workloads.jobs import JobQueue
+from ...lifecycle.scheduler.workloads.select import open_queue
 from ..console import say
 from ..options import Target
 
@@ -24,6 +23,6 @@ def command(
     opened = open_cluster(cluster, running=True)
     with SshSession(opened.workdir) as session:
         hosts = existing_hosts(opened)
-        JobQueue(session, controller_of(hosts, session)).cancel(job)
+        open_queue(opened, hosts, session).cancel(job)
     say(f"job {job} is cancelled")
     return Exit.OK

@@ -4,17 +4,21 @@ from typing import Annotated
 
 import typer
 
-from ...inventory.workloads import batch_script
 from ...lifecycle.cluster.cluster import Cluster, open_cluster
 from ...lifecycle.cluster.hosts import existing_hosts
 from ...lifecycle.cluster.outcome import Exit, failure
 from ...lifecycle.nodes.ssh import SshSession
-from ...lifecycle.operations.selection import controller_of
 from ...lifecycle.operations.storage.figures import write_speeds
-from ...lifecycle.scheduler.workloads.follow import JobLog, follow
-from ...lifecycle.scheduler.workloads.jobs import JobQueue
+from ...lifecycle.scheduler.workloads.follow import follow
+from ...lifecycle.scheduler.workloads.select import (
+    open_log,
+    open_queue,
+    planned,
+    submission,
+    submit,
+)
 from ...schemas.diagnostics import listing
-from ...schemas.spec import CommandWorkload, SlurmScheduler, Workload
+from ...schemas.spec import CommandWorkload, KubernetesScheduler, Workload
 from ...schemas.spec.units import Duration
 from ..app import single
 from ..console import emit, say
@@ -59,7 +63,7 @@ def command(  # noqa: PLR0917  # typer passes them by name
         bool, typer.Option("--dry-run", help="Print the script, and submit nothing.")
     ] = False,
 ) -> Exit:
-    """Submit a workload or a command to Slurm, and follow it.
+    """Submit a workload or a command, and follow it.
 
     gcluster run lab.yaml llama --user ada · gcluster run lab --nodes 4 -- python train.py
 
@@ -73,39 +77,35 @@ def command(  # noqa: PLR0917  # typer passes them by name
             raise _usage("a workload has its own command: leave out one of the two")
         name = words[0].rpartition("/")[2] or "command"
         chosen = _command(words, nodes, gpus, partition, time)
+        if isinstance(opened.spec.scheduler, KubernetesScheduler):
+            raise _usage("under Kubernetes a command needs an image: write it under workloads")
     else:
         if (nodes, gpus, partition, time) != (None, None, None, None):
             raise _usage("--nodes, --gpus, --partition and --time are for a command after --")
         name, chosen = _named(opened, workload)
-    if not isinstance(opened.spec.scheduler, SlurmScheduler):
-        raise failure(
-            "GC1201", f"{opened.spec.name} has no Slurm, which runs workloads", exit_code=Exit.SPEC
-        )
     saved = chosen.checkpoint
     is_auto = saved is not None and saved.every.is_auto
     measured = write_speeds(opened.store, opened.spec) if is_auto else {}
-    script = batch_script(opened.spec, opened.catalog, name, chosen, measured)
     if dry_run:
-        emit(script.rstrip("\n"))
+        emit(planned(opened, name, chosen, measured).text.rstrip("\n"))
         return Exit.OK
-    return _run(opened, script, user, cluster, detach=detach)
-
-
-def _run(opened: Cluster, script: str, user: str | None, target: str, *, detach: bool) -> Exit:
     with SshSession(opened.workdir) as session:
         hosts = existing_hosts(opened)
-        queue = JobQueue(session, controller_of(hosts, session))
-        job = queue.submit(script, user)
-        say(f"job {job} is queued   gcluster logs {target} {job} · gcluster cancel {target} {job}")
+        what = submission(opened, name, chosen, measured, hosts)
+        queue = open_queue(opened, hosts, session)
+        job = submit(opened, queue, what, user)
+        say(
+            f"job {job} is queued   gcluster logs {cluster} {job} · gcluster cancel {cluster} {job}"
+        )
         if detach:
             return Exit.OK
-        log = JobLog(session, hosts)
+        log = open_log(queue, hosts, session)
         try:
             last = follow(
                 queue, log, job, changed=lambda state: say(state_line(state)), printed=printed
             )
         except KeyboardInterrupt:  # running the verb again would queue a second job
-            say(f"job {job} goes on   gcluster logs {target} {job} -f")
+            say(f"job {job} goes on   gcluster logs {cluster} {job} -f")
             return Exit.INTERRUPTED
     return Exit.OK if last.has_succeeded else Exit.FAILED
 

@@ -61,7 +61,7 @@ def command(  # noqa: PLR0917  # typer passes them by name
     ] = None,
     fmt: OutputFormat = Format.TEXT,
 ) -> Exit:
-    """Run the AllReduce on all nodes, measure shared storage, or judge a saved log.
+    """Test the AllReduce, measure storage, or judge a saved log.
 
     Exit code 4 on a wrong number, a missing rank, another fabric than the spec has, a log that
     can't be read, or below the floor; with --storage where a storage was not measured.

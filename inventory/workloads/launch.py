@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from ...schemas.spec import (
     CommandWorkload,
@@ -48,22 +48,59 @@ def binds_near_gpus(workload: Workload, place: Place) -> bool:
     return is_torch(workload) and whole and several and place.node.has_gpu_of("nvidia")
 
 
-def node_program(workload: Workload, place: Place, checkpoints: str | None) -> list[str]:
-    """Return the lines that each task of srun runs, the last one by exec.
+class Rendezvous(NamedTuple):
+    """How processes find each other, which the scheduler decides."""
+
+    setup: tuple[str, ...]
+    """Lines before torchrun."""
+    options: tuple[str, ...]
+    """Of torchrun."""
+    ranks: tuple[str, ...]
+    """Lines that set RANK, LOCAL_RANK and WORLD_SIZE of a process that no torchrun starts."""
+
+
+UNDER_SLURM = Rendezvous(
+    setup=(
+        "# This node's address as the others reach it: names of nodes may be in no DNS.",
+        "address=$(python3 -c 'import os, socket",
+        "s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)",
+        's.connect((os.environ["MASTER_ADDR"], 9))',
+        "print(s.getsockname()[0])')",
+        '[ "$address" = "$MASTER_ADDR" ] && is_host=true || is_host=false',
+    ),
+    options=(
+        '--rdzv-id="$SLURM_JOB_ID.${SLURM_RESTART_COUNT:-0}.$attempt"',
+        "--rdzv-backend=c10d",
+        '--rdzv-endpoint="$MASTER_ADDR:$MASTER_PORT"',
+        '--rdzv-conf="is_host=$is_host"',
+        '--local-addr="$address"',
+    ),
+    ranks=("export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID WORLD_SIZE=$SLURM_NTASKS",),
+)
+
+
+def node_program(
+    workload: Workload,
+    place: Place,
+    checkpoints: str | None,
+    rendezvous: Rendezvous = UNDER_SLURM,
+) -> list[str]:
+    """Return the lines that each node, or each process without torchrun, runs; the last by exec.
 
     Args:
         workload: what to start.
         place: where it runs.
         checkpoints: folder of its checkpoints; None: it has none.
+        rendezvous: how its processes find each other.
     """
     if isinstance(workload, TorchWorkload):
-        return _torchrun(workload, place, checkpoints)
+        return _torchrun(workload, place, checkpoints, rendezvous)
     command = shlex.join(_command(workload))
     if isinstance(workload, MpiWorkload):
         return [f"exec {command}"]
     return [
         "# As torch.distributed reads them (init_method env://).",
-        "export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID WORLD_SIZE=$SLURM_NTASKS",
+        *rendezvous.ranks,
         f"exec {command}",
     ]
 
@@ -73,7 +110,9 @@ def _command(workload: Workload) -> list[str]:
     return workload.command
 
 
-def _torchrun(workload: _Torch, place: Place, checkpoints: str | None) -> list[str]:
+def _torchrun(
+    workload: _Torch, place: Place, checkpoints: str | None, rendezvous: Rendezvous
+) -> list[str]:
     nodes, restarts = str(place.nodes), 0
     if isinstance(workload, TorchrunElasticWorkload):
         restarts = workload.worker_restarts
@@ -83,25 +122,13 @@ def _torchrun(workload: _Torch, place: Place, checkpoints: str | None) -> list[s
         f"--nnodes={nodes}",
         f"--nproc-per-node={place.processes}",
         f"--max-restarts={restarts}",
-        '--rdzv-id="$SLURM_JOB_ID.${SLURM_RESTART_COUNT:-0}.$attempt"',
-        "--rdzv-backend=c10d",
-        '--rdzv-endpoint="$MASTER_ADDR:$MASTER_PORT"',
-        '--rdzv-conf="is_host=$is_host"',
-        '--local-addr="$address"',
+        *rendezvous.options,
     ]
     words = [shlex.quote(workload.script), *map(shlex.quote, workload.arguments)]
     words += _framework_options(workload, checkpoints)
     if binds_near_gpus(workload, place):
         options += ["--no-python", 'bash -c "$near_gpu" near_gpu python3 -u']
-    lines = [
-        "# This node's address as the others reach it: names of nodes may be in no DNS.",
-        "address=$(python3 -c 'import os, socket",
-        "s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)",
-        's.connect((os.environ["MASTER_ADDR"], 9))',
-        "print(s.getsockname()[0])')",
-        '[ "$address" = "$MASTER_ADDR" ] && is_host=true || is_host=false',
-    ]
-    return [*lines, "exec torchrun \\", *_continued([*options, *words])]
+    return [*rendezvous.setup, "exec torchrun \\", *_continued([*options, *words])]
 
 
 def _framework_options(workload: TorchWorkload, checkpoints: str | None) -> list[str]:

@@ -6,7 +6,7 @@ import msgspec
 
 from ...schemas.catalog import Catalog
 from ...schemas.derived.storage import mount_point
-from ...schemas.spec import ClusterSpec, SlurmScheduler, Workload
+from ...schemas.spec import ClusterSpec, KubernetesScheduler, SlurmScheduler, Workload
 from ..compile.node import NodeFacts, node_facts
 
 ONLY_PARTITION = "main"
@@ -63,7 +63,7 @@ def place_of(spec: ClusterSpec, catalog: Catalog, workload: Workload) -> Place:
 
 
 def _partition(spec: ClusterSpec, workload: Workload) -> tuple[str, list[str]]:
-    assert isinstance(spec.scheduler, SlurmScheduler)  # noqa: S101  # GC1201
+    assert isinstance(spec.scheduler, SlurmScheduler | KubernetesScheduler)  # noqa: S101  # GC1201
     written = spec.scheduler.partitions
     if not written:
         return ONLY_PARTITION, [name for name, pool in spec.pools.items() if pool.is_compute]

@@ -13,9 +13,11 @@ import msgspec
 from ...inventory.compile import CompiledCluster, compile_cluster
 from ...inventory.compile.kubernetes import KubernetesAt
 from ...inventory.compile.kubernetes_objects import kubernetes_files
+from ...inventory.compile.kubernetes_objects.facts import kubernetes_facts
 from ...inventory.dashboards.grafana import grafana_files
 from ...inventory.hosts import ClusterInventory
 from ...inventory.workloads import batch_scripts
+from ...inventory.workloads.kubernetes import workload_objects, workload_text
 from ...schemas.catalog import Catalog, load_catalog
 from ...schemas.load import load
 from ...schemas.spec import ClusterSpec, KubernetesScheduler
@@ -29,6 +31,7 @@ from ..kubernetes.release.source import planned_at
 from ..nodes.converge.pending import pending_steps
 from ..nodes.converge.playbook import playbook_yaml
 from ..nodes.converge.user_roles import user_role_files
+from ..scheduler.workloads.kubernetes import checkpoint_program
 from ..smoke.launching.kubernetes import kubernetes_runs
 from .preflight.offline import refuse_unmakeable
 
@@ -99,6 +102,7 @@ def compiled_files(
     if isinstance(spec.scheduler, KubernetesScheduler):
         kubernetes = _planned_bundle(spec)
         files |= _kubernetes(spec, hosts, catalog)
+        files |= _workload_files(spec, hosts, catalog)
     compiled = compile_cluster(spec, hosts, catalog, kubernetes=kubernetes)
     files["site.yml"] = _playbook(compiled)
     files |= {f"groups/{group.name}.json": _json(group) for group in compiled.groups}
@@ -126,6 +130,21 @@ def _kubernetes(spec: ClusterSpec, hosts: ClusterInventory, catalog: Catalog) ->
     without = left_out(spec, hosts, catalog)
     found = kubernetes_files(spec, hosts, catalog, kubernetes_runs, without)
     return {f"kubernetes/{name}": content for name, content in found.items()}
+
+
+def _workload_files(
+    spec: ClusterSpec, hosts: ClusterInventory, catalog: Catalog
+) -> dict[str, bytes]:
+    """Return the workloads as objects that `kubectl create` takes."""
+    if not spec.workloads:
+        return {}
+    facts, program = kubernetes_facts(spec, hosts, catalog), checkpoint_program()
+    return {
+        f"workloads/{name}.yaml": workload_text(
+            workload_objects(facts, name, workload, program)
+        ).encode()
+        for name, workload in spec.workloads.items()
+    }
 
 
 def _json(value: object) -> bytes:

@@ -219,6 +219,7 @@ MODULES: Mapping[str, Callable[[CheckContext], bool]] = {
     "scheduler.waste": lambda context: context.monitoring is not None,
     "scheduler.training": lambda context: bool(context.workloads),
     "scheduler.workloads": lambda context: bool(context.workloads),
+    "scheduler.workloads_kubernetes": lambda context: bool(context.workloads),
     "scheduler.users": lambda context: bool(context.users),
     "software.gpu_software": _real_gpus,
     "software.hooks": lambda context: bool(context.hooks),

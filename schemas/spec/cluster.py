@@ -369,7 +369,7 @@ class ClusterSpec(SpecModel, frozen=True, kw_only=True):
     """Checkpoints of the largest job."""
     workloads: dict[Name, Workload] = field(default_factory=dict)
     """What is trained or run: `gcluster run` submits one, `gcluster compile` writes each as a
-    script for sbatch (Slurm)."""
+    script for sbatch (Slurm) or as a Job (Kubernetes)."""
     hardening: Hardening | None = None
     """What is closed on the nodes; default: nothing."""
     hooks: dict[Name, ClusterHook] = field(default_factory=dict)

@@ -10,9 +10,20 @@ import msgspec
 import pytest
 
 from gcluster.cli.operate import run as verb
-from gcluster.lifecycle.scheduler.workloads.jobs import JobState
+from gcluster.lifecycle.scheduler.workloads.jobs import JobQueue, JobState
 
 TRAINING = str(Path(__file__).parents[2] / "examples/training.yaml")
+KUBERNETES = """
+apiVersion: gcluster/v1
+name: lab
+sites: {here: {provider: local}}
+pools:
+  head: {site: here, role: controller}
+  gpu: {site: here, machine: sim.h100x8, count: 2}
+scheduler: {type: kubernetes, kueue: false}
+workloads:
+  ddp: {framework: torchrun, nodes: 2, image: "registry.example.edu/train:1", script: train.py}
+"""
 DONE = JobState(
     id="7",
     state="COMPLETED",
@@ -26,7 +37,7 @@ DONE = JobState(
 )
 
 
-class Queue:
+class Queue(JobQueue):
     """A double of Slurm's queue: what it was given is job 7."""
 
     scripts: ClassVar[list[tuple[str, str | None]]] = []
@@ -47,10 +58,9 @@ def queued(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], None]:
 
     def put(follow: Any) -> None:
         for name, double in {
-            "JobQueue": Queue,
-            "JobLog": lambda *_: None,
+            "open_queue": Queue,
+            "open_log": lambda *_: None,
             "existing_hosts": lambda _: None,
-            "controller_of": lambda *_: None,
             "follow": follow,
         }.items():
             monkeypatch.setattr(verb, name, double)
@@ -100,6 +110,22 @@ def test_interrupted_it_reports_that_the_job_goes_on_and_suggests_no_second_one(
     output = done.stdout + done.stderr
     assert f"job 7 goes on   gcluster logs {spec} 7 -f" in output
     assert "run it again" not in output
+
+
+def test_under_kubernetes_a_dry_run_prints_what_compile_writes_and_a_command_is_refused(
+    run: Callable[..., Any], tmp_path: Path
+) -> None:
+    spec = tmp_path / "lab.yaml"
+    spec.write_text(KUBERNETES, encoding="utf-8")
+    shown = run("run", str(spec), "ddp", "--dry-run")
+    assert shown.exit_code == 0, shown.stderr
+    run("compile", str(spec), "--out", str(tmp_path / "out"))
+    written = (tmp_path / "out/workloads/ddp.yaml").read_text(encoding="utf-8")
+    assert shown.stdout == written
+    assert "kind: Job\n" in written
+    refused = run("run", str(spec), "--", "true")
+    assert refused.exit_code == 64
+    assert "needs an image" in refused.stderr
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from ....schemas.derived.storage import mount_point
+from ....schemas.derived.storage import mount_point, simulated_nfs
 from ....schemas.spec import (
     CloudSite,
     FileService,
@@ -148,6 +148,8 @@ def volume_source(facts: KubernetesFacts, name: str, account: str) -> Source:
     A handle names one volume on a node: it ends in the account, where the driver leaves that free.
     """
     storage = facts.spec.storage[name]
+    if any(name in simulated_nfs(facts.spec, pool) for pool in facts.compute):
+        return _on_nodes(facts, name)
     if isinstance(storage, NfsStorage):
         return _nfs(facts, storage)
     if isinstance(storage, FileService):

@@ -63,7 +63,7 @@ def run_storage_benchmark(
     Args:
         cluster: whose storage; it is locked meanwhile.
         report: called with each storage as a stage.
-        user: who writes the files; None: root, which NFS may map to nobody.
+        user: who writes the files; None: root, whose rights NFS may take away.
 
     Raises:
         LifecycleError: the spec has no storage that several nodes share (GC1232), or no node can

@@ -143,7 +143,7 @@ def create(settings: Settings, thread: int, until: float) -> tuple[int, bool]:
 
 
 def stat(settings: Settings, thread: int, until: float) -> tuple[int, bool]:
-    """Ask for the attributes of the files that another node made."""
+    """Read the attributes of the files that another node made."""
     folder = place(settings, thread, "-files")
     done = 0
     with suppress(FileNotFoundError):

@@ -6,11 +6,12 @@ import base64
 import codecs
 import time
 from collections.abc import Callable
+from typing import Protocol
 
 from ....inventory.hosts import ClusterInventory, Host
 from ...nodes.ssh import SshSession, Unreachable
 from ...nodes.ssh.arguments import as_root
-from .jobs import JobQueue, JobState
+from .jobs import Job, JobState
 
 POLL_S = 2.0
 _LIMIT_S = 30
@@ -58,9 +59,33 @@ class JobLog:
         return int(answer.stdout)
 
 
+class Queue(Protocol):
+    """Jobs that were submitted, under either scheduler."""
+
+    def jobs(self) -> tuple[Job, ...]:
+        """Return what runs, waits, or ended a short while ago."""
+        ...
+
+    def state(self, job: str) -> JobState:
+        """Return the state of one job."""
+        ...
+
+    def cancel(self, job: str) -> None:
+        """End a job, or take it out of the queue."""
+        ...
+
+
+class Log(Protocol):
+    """What a job prints."""
+
+    def more(self, state: JobState) -> str:
+        """Return what came since the last call."""
+        ...
+
+
 def follow(
-    queue: JobQueue,
-    log: JobLog,
+    queue: Queue,
+    log: Log,
     job: str,
     *,
     changed: Callable[[JobState], None],

@@ -84,6 +84,8 @@ def workload_container(context: CheckContext) -> Iterator[Finding]:
 
     Local and simulated nodes have none. `mounts` are a container's, so they need an `image`.
     """
+    if context.slurm is None:  # Kubernetes runs nothing else
+        return
     for name, workload, place in placed(context):
         if workload.image is None:
             if workload.mounts:

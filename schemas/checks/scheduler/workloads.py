@@ -6,10 +6,13 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ...catalog import Machine
+from ...derived.graph import AccountTree
 from ...diagnostics import PathTuple, listing
 from ...spec import (
+    KubernetesScheduler,
     Partition,
     Pool,
+    SlurmScheduler,
     Workload,
 )
 from ...spec.units import strictest
@@ -53,11 +56,17 @@ class WorkloadPlace(NamedTuple):
         return total if most is None else min(total, most)
 
 
+def scheduler_of(context: CheckContext) -> SlurmScheduler | KubernetesScheduler | None:
+    """Return what runs workloads; None: nothing does, or none is declared."""
+    return context.slurm or context.kubernetes
+
+
 def _place(context: CheckContext, workload: Workload) -> WorkloadPlace | None:
     """Return where a workload runs; None where the spec does not say it."""
-    if context.slurm is None:
+    scheduler = scheduler_of(context)
+    if scheduler is None:
         return None
-    written = context.slurm.partitions
+    written = scheduler.partitions
     if not written:
         if workload.partition not in {None, "main"}:
             return None
@@ -79,28 +88,22 @@ def placed(context: CheckContext) -> Iterator[tuple[str, Workload, WorkloadPlace
             yield name, workload, place
 
 
-@check("GC1201", summary="A workload where no Slurm runs it.")
-def workload_without_slurm(context: CheckContext) -> Iterator[Finding]:
-    """Workloads are compiled to scripts for Slurm's sbatch.
+@check("GC1201", summary="A workload where no scheduler runs it.")
+def workload_without_scheduler(context: CheckContext) -> Iterator[Finding]:
+    """Workloads are compiled to scripts for Slurm's sbatch, or to Jobs of Kubernetes.
 
-    Under Kubernetes, or without a scheduler, nothing would be made of them, so they are refused.
+    Without a scheduler nothing would be made of them, so they are refused.
     """
-    if context.scheduler is None or context.slurm is not None:
+    if context.scheduler is None or scheduler_of(context) is not None:
         return
     for name in context.workloads:
         yield Finding(
-            summary=f'workload "{name}" needs Slurm: scheduler.type is {_kind(context)}',
+            summary=f'workload "{name}" needs a scheduler: scheduler.type is none',
             path=(AT, name),
             at_key=True,
-            hint="leave it out, and apply your own Job objects"
-            if context.kubernetes is not None
-            else "leave it out, or write scheduler: {type: slurm}",
+            hint="leave it out, or write scheduler: {type: slurm}",
             relies_on=(("scheduler",), (AT, name)),
         )
-
-
-def _kind(context: CheckContext) -> str:
-    return "kubernetes" if context.kubernetes is not None else "none"
 
 
 @check("GC1202", summary="A workload requests nodes or GPUs that its partition can't give.")
@@ -192,7 +195,7 @@ def unknown_workload_partition(context: CheckContext) -> Iterator[Finding]:
     Without partitions there is one, `main`, with all compute pools. With several and no default a
     job that names none is refused by Slurm.
     """
-    if context.slurm is None:
+    if scheduler_of(context) is None:
         return
     declared = context.declared("scheduler.partitions")
     names = set(declared or ()) or {"main"}
@@ -221,9 +224,8 @@ def unknown_workload_partition(context: CheckContext) -> Iterator[Finding]:
 
 
 def _no_default(context: CheckContext) -> bool:
-    return context.slurm is not None and not any(
-        one.default for one in context.slurm.partitions.values()
-    )
+    scheduler = scheduler_of(context)
+    return scheduler is not None and not any(one.default for one in scheduler.partitions.values())
 
 
 @check("GC1204", summary="A workload's nodes may be of several kinds.")
@@ -252,7 +254,8 @@ def workload_time(context: CheckContext) -> Iterator[Finding]:
     The notice before the end, in which it saves, is a part of that time.
     """
     for name, workload, place in placed(context):
-        qos = None if context.slurm is None else context.slurm.qos.get(workload.qos or "")
+        scheduler = scheduler_of(context)
+        qos = None if scheduler is None else scheduler.qos.get(workload.qos or "")
         limits = [
             place.settings.max_time if place.settings else None,
             qos.max_time if qos else None,
@@ -286,8 +289,10 @@ def workload_not_allowed(context: CheckContext) -> Iterator[Finding]:
     for name, workload, place in placed(context):
         path: PathTuple = (AT, name)
         part = place.settings
+        scheduler = scheduler_of(context)
+        tree = AccountTree({} if scheduler is None else scheduler.accounts)
         for key, word, allowed in (
-            ("account", workload.account, part.accounts if part else []),
+            ("account", workload.account, sorted(tree.with_parts(part.accounts)) if part else []),
             ("qos", workload.qos, part.qos if part else []),
         ):
             if word is not None and allowed and word not in allowed:
@@ -298,9 +303,7 @@ def workload_not_allowed(context: CheckContext) -> Iterator[Finding]:
                     hint=f"one of: {listing(allowed)}; or another partition",
                     relies_on=((*path, key), (*path, "partition"), ("scheduler",)),
                 )
-        account = (
-            None if context.slurm is None else context.slurm.accounts.get(workload.account or "")
-        )
+        account = None if scheduler is None else scheduler.accounts.get(workload.account or "")
         if account and account.qos and workload.qos and workload.qos not in account.qos:
             yield Finding(
                 summary=f'workload "{name}": account "{workload.account}" has no QOS '

@@ -66,7 +66,7 @@ class WorkloadModel(SpecModel, frozen=True, kw_only=True):
     partition: PoolName | None = None
     """Default: the cluster's default partition."""
     account: AccountName | None = None
-    """Account that pays; default: the user's own default."""
+    """Account that pays, under Kubernetes its namespace; default: the user's own default."""
     qos: AccountName | None = None
     """Quality of service; default: the account's."""
     time: Duration | None = None
@@ -78,7 +78,7 @@ class WorkloadModel(SpecModel, frozen=True, kw_only=True):
     image: Annotated[ImageReference | None, Meta(examples=["nvcr.io/nvidia/pytorch:25.10-py3"])] = (
         None
     )
-    """Container image that it runs in (pyxis)."""
+    """Container image that it runs in (pyxis; pods under Kubernetes, which need one)."""
     mounts: list[Mount] = field(default_factory=list)
     """What the container sees of its node, besides `chdir`, data and checkpoints."""
     variables: dict[Variable, str] = field(default_factory=dict)
@@ -88,8 +88,8 @@ class WorkloadModel(SpecModel, frozen=True, kw_only=True):
     checkpoint: WorkloadCheckpoint | None = None
     """Default: it saves nothing, and starts over."""
     restarts: Annotated[int, Meta(ge=0)] = 0
-    """Times that it is started again after a failure; a node that fails and a preemption don't
-    count."""
+    """Times that it is started again after a failure; under Slurm a node that fails and a
+    preemption don't count."""
     spares: Annotated[int, Meta(ge=0)] = 0
     """Nodes that it has besides, and that wait: one takes the place of a node that is lost."""
     hang: Duration | None = None

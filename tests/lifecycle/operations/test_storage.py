@@ -94,7 +94,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 ABOUT = StorageFigures(mount="/scratch", time="2026-11-29T00:00:00Z", definition="d")
 
 
-def test_what_is_said_to_be_written_is_on_the_disk_and_read_by_the_other_node(
+def test_what_counts_as_written_is_on_the_disk_and_read_by_the_other_node(
     tmp_path: Path,
 ) -> None:
     nodes = ThisMachine(tmp_path)

@@ -41,7 +41,7 @@ def templates(facts: KubernetesFacts) -> dict[str, dict[str, list[Object]]]:
         accounts = [a for a in facts.accounts if partition in facts.partitions_of(a)]
         if not accounts or facts.scheduler.gpu.resource_claims:
             continue
-        of = _Template(facts, partition, accounts[0])
+        of = JobTemplate(facts, partition, accounts[0])
         made[partition] = {"torchrun": of.torchrun()}
         if "jobset" in named:
             made[partition]["jobset"] = [of.jobset()]
@@ -52,10 +52,11 @@ def templates(facts: KubernetesFacts) -> dict[str, dict[str, list[Object]]]:
     return made
 
 
-class _Template:
+class JobTemplate:
     """What a partition's jobs have in common, for an account."""
 
     def __init__(self, facts: KubernetesFacts, partition: str, account: str) -> None:
+        """Find out what pods on a partition's nodes need."""
         pool = facts.partitions[partition].pools[0]
         machine = facts.machine(pool)
         self._facts, self._partition, self._account = facts, partition, account
@@ -66,6 +67,11 @@ class _Template:
         self._gpus = 0 if machine.gpu is None else gpu_count(machine) * units_per_gpu(facts, pool)
         self._nodes = max(1, min(2, facts.most(pool), self._within_quota(account)))
         self._qos = self._quality(account)
+
+    @property
+    def gpu_resource(self) -> str | None:
+        """What pods request GPUs by; None: the nodes have none."""
+        return self._resource
 
     def _within_quota(self, account: str) -> int:
         """Return how many nodes an account's quota allows at once; two where it has none."""
@@ -92,7 +98,7 @@ class _Template:
                 "Job",
                 name,
                 namespace=self._account,
-                labels=self._labels(),
+                labels=self.labels(),
                 spec=self._job(self._torchrun(f"{name}-0.{name}"), name),
             ),
         ]
@@ -115,7 +121,7 @@ class _Template:
         v2.3.0, manifests/base/runtimes/torch_distributed.yaml and pkg/runtime/framework/plugins).
         """
         name = "train"
-        pod = self._pod(["torchrun", PROGRAM])
+        pod = self.pod(["torchrun", PROGRAM])
         pod["spec"]["containers"][0]["name"] = "node"
         job = {"name": "node", "template": {"metadata": _STEP, "spec": {"template": pod}}}
         runtime: dict[str, Json] = {
@@ -125,7 +131,7 @@ class _Template:
         spec: dict[str, Json] = {
             "runtimeRef": {"apiGroup": _TRAINER, "kind": "TrainingRuntime", "name": name},
             "trainer": {"numNodes": self._nodes, "numProcPerNode": max(1, self._gpus)},
-            **self._deadline(),
+            **self.deadline(),
         }
         api = f"{_TRAINER}/v1alpha1"
         return [
@@ -142,7 +148,7 @@ class _Template:
             *("--bind-to", "none", *forwarded, "python3", PROGRAM),
         ]
         serve = ["/usr/sbin/sshd", "-De", "-f", f"{_MPI_HOME}/.sshd_config"]
-        worker, launcher = self._pod(serve), self._pod(launch)
+        worker, launcher = self.pod(serve), self.pod(launch)
         launcher["metadata"] = {}
         container = launcher["spec"]["containers"][0]
         container["resources"] = {"requests": {"cpu": "1", "memory": "1Gi"}}
@@ -154,7 +160,7 @@ class _Template:
             "slotsPerWorker": slots,
             "sshAuthMountPath": f"{_MPI_HOME}/.ssh",
             "launcherCreationPolicy": "WaitForWorkersReady",
-            "runPolicy": policy | self._deadline(),
+            "runPolicy": policy | self.deadline(),
             "mpiReplicaSpecs": {
                 "Launcher": {"replicas": 1, "restartPolicy": "Never", "template": launcher},
                 "Worker": {"replicas": self._nodes, "restartPolicy": "Never", "template": worker},
@@ -163,9 +169,10 @@ class _Template:
         return self._whole("kubeflow.org/v2beta1", "MPIJob", "train", spec)
 
     def _whole(self, api: str, kind: str, name: str, spec: dict[str, Json]) -> Object:
-        return new(api, kind, name, namespace=self._account, labels=self._labels(), spec=spec)
+        return new(api, kind, name, namespace=self._account, labels=self.labels(), spec=spec)
 
-    def _labels(self) -> dict[str, str]:
+    def labels(self) -> dict[str, str]:
+        """Return the labels by which a job enters its partition's queue."""
         return {QUEUE_LABEL: self._partition} if self._facts.scheduler.kueue else {}
 
     def _torchrun(self, first: str) -> list[str]:
@@ -176,7 +183,7 @@ class _Template:
             *(f"--master-port={_PORT}", PROGRAM),
         ]
 
-    def _deadline(self) -> dict[str, Json]:
+    def deadline(self) -> dict[str, Json]:
         """Return the longest time that partition and QOS allow; {}: neither limits it."""
         times = [
             one.max_time
@@ -187,7 +194,7 @@ class _Template:
         return {"activeDeadlineSeconds": least} if least else {}
 
     def _job(self, command: list[str], subdomain: str) -> dict[str, Json]:
-        template = self._pod(command)
+        template = self.pod(command)
         if subdomain:
             template["spec"]["subdomain"] = subdomain
         return {
@@ -195,7 +202,7 @@ class _Template:
             "parallelism": self._nodes,
             "completionMode": "Indexed",
             "backoffLimit": 0,
-            **self._deadline(),
+            **self.deadline(),
             "template": template,
         }
 
@@ -204,7 +211,7 @@ class _Template:
         given = self._access.environment
         return {name.removesuffix("+"): value for name, value in given.items()}
 
-    def _pod(self, command: list[str]) -> dict[str, Json]:
+    def pod(self, command: list[str]) -> dict[str, Json]:
         """Return the template of a pod that takes a whole node."""
         wanted = dict(self._access.resources)
         if self._resource is not None:

@@ -1,0 +1,302 @@
+"""Workloads as Jobs, or JobSets, of Kubernetes: created, listed, followed and deleted.
+
+A job's id is NAMESPACE/NAME, and its namespace that of its account.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from ....inventory.compile.kubernetes_objects.objects import Object
+from ....inventory.workloads.kubernetes import CHECKPOINT_PROGRAM, CHECKPOINTS, SUBMITTER, WORKLOAD
+from ...cluster.outcome import LifecycleError, failure
+from ...kubernetes.kubectl import ApiRefused, ApiSilent, Kubectl
+from ...nodes.converge.role_files import role_path
+from .jobs import Job, JobState
+
+_ID = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?/[a-z0-9]([a-z0-9-]*[a-z0-9])?")
+_KIND = {"Job": "jobs.batch", "JobSet": "jobsets.jobset.x-k8s.io"}
+_ENDS = {"Complete": "COMPLETED", "Completed": "COMPLETED", "Failed": "FAILED"}
+_PREFIX = re.compile(r"\[pod/(?P<pod>\S+?)/\S+?\] (?P<at>\S+) ?(?P<text>.*)", re.DOTALL)
+_MOST_PODS = 16
+"""Pods whose logs are followed; of a larger job it is the first one's."""
+
+
+def checkpoint_program() -> str:
+    """Return the text of the program that completes and finds checkpoints."""
+    path = role_path("slurm") / "files" / "libexec" / CHECKPOINT_PROGRAM
+    return path.read_text(encoding="utf-8")
+
+
+class KubernetesQueue:
+    """The cluster's Jobs, through kubectl."""
+
+    def __init__(self, kubectl: Kubectl, *, has_sets: bool) -> None:
+        """Set the way to the API; nothing is queried yet.
+
+        Args:
+            kubectl: with administrator rights.
+            has_sets: whether workloads are JobSets there.
+        """
+        self._kubectl = kubectl
+        self._kinds = ["Job", *(["JobSet"] if has_sets else [])]
+
+    def submit(self, objects: Sequence[Object], user: str | None) -> str:
+        """Create a workload's objects, the job last, and return its id.
+
+        One of the same name that has ended is removed first.
+
+        Args:
+            objects: what it is compiled to.
+            user: who it is created as; None: an administrator.
+
+        Raises:
+            LifecycleError: one that has not ended has this name or saves to the same folder, or the
+                API refused it (GC1213); or it is silent (GC1215).
+        """
+        job = objects[-1]
+        space, name = job["metadata"]["namespace"], job["metadata"]["name"]
+        self._make_room(space, name, job["metadata"].get("annotations", {}).get(CHECKPOINTS))
+        for made in objects:
+            labels = made["metadata"].setdefault("labels", {})
+            labels |= {SUBMITTER: user} if user else {}
+        listed = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
+        # The administrator impersonates the user: the API holds them to the account's rights.
+        group = "--as-group=system:authenticated"
+        impersonated = (f"--as={user}", group) if user else ()
+        text = msgspec.json.encode(listed).decode()
+        self._text("create", "--filename=-", *impersonated, stdin=text, code="GC1213")
+        return f"{space}/{name}"
+
+    def _make_room(self, space: str, name: str, folder: str | None) -> None:
+        for found in self._all(f"--namespace={space}"):
+            meta = found["metadata"]
+            has_ended = _state_word(found) in {"COMPLETED", "FAILED"}
+            uses = folder is not None and meta.get("annotations", {}).get(CHECKPOINTS) == folder
+            if has_ended and meta["name"] == name:
+                self._delete(space, name)
+            elif not has_ended and (meta["name"] == name or uses):
+                why = f"saves to {folder}" if uses else "has this name"
+                raise failure(
+                    "GC1213",
+                    f"the job was not created: {space}/{meta['name']} {why}, and has not ended",
+                    hint=f"gcluster cancel CLUSTER {space}/{meta['name']}",
+                )
+
+    def jobs(self) -> tuple[Job, ...]:
+        """Return the jobs of all accounts, workloads or not; raises as `state`."""
+        return tuple(_job(found) for found in self._all("--all-namespaces"))
+
+    def state(self, job: str) -> JobState:
+        """Return the state of one job.
+
+        Raises:
+            LifecycleError: Kubernetes knows no such job (GC1214), or is silent (GC1215).
+        """
+        space, name = _split(job)
+        for found in self._all(f"--namespace={space}"):
+            if found["metadata"]["name"] == name:
+                return _state(found, self._reason(space, name, found))
+        raise failure(
+            "GC1214",
+            f"Kubernetes has no job {job}: it never was, or was removed",
+            hint="`gcluster jobs` lists those that it knows",
+        )
+
+    def cancel(self, job: str) -> None:
+        """Delete a job with its pods and what belongs to it; raises as `state`."""
+        self.state(job)
+        self._delete(*_split(job))
+
+    def logs(self, job: str, nodes: int, since: str) -> list[tuple[str, str, str]]:
+        """Return pod, time and text of the lines that a job's pods printed from a time on."""
+        space, name = _split(job)
+        first = () if nodes <= _MOST_PODS else ("batch.kubernetes.io/job-completion-index=0",)
+        answer = self._kubectl.run(
+            *("logs", f"--namespace={space}", "--all-containers", "--ignore-errors"),
+            f"--selector={','.join((f'{WORKLOAD}={name}', *first))}",
+            *("--prefix", "--timestamps", "--tail=-1", f"--max-log-requests={_MOST_PODS}"),
+            *([f"--since-time={since}"] if since else []),
+        )
+        matches = (_PREFIX.fullmatch(line) for line in answer.stdout.splitlines())
+        return [(m["pod"], m["at"], m["text"]) for m in matches if m is not None]
+
+    def _reason(self, space: str, name: str, found: dict[str, Any]) -> str:
+        """Return why it waits or failed, in Kubernetes' words."""
+        word = _state_word(found)
+        if word == "FAILED":
+            conditions = found.get("status", {}).get("conditions", ())
+            return next(
+                (str(c.get("message", "")) for c in conditions if c["type"] == "Failed"), ""
+            )
+        if word != "PENDING":
+            return ""
+        for pod in self._get("pods", f"--namespace={space}", f"--selector={WORKLOAD}={name}"):
+            status = pod.get("status", {})
+            waiting = [
+                each["state"]["waiting"]
+                for each in status.get("containerStatuses", ())
+                if "waiting" in each.get("state", {})
+            ]
+            if waiting:
+                return str(waiting[0].get("message") or waiting[0].get("reason", ""))
+            for condition in status.get("conditions", ()):
+                if condition["type"] == "PodScheduled" and condition["status"] == "False":
+                    return str(condition.get("message", ""))
+        return ""
+
+    def _delete(self, space: str, name: str) -> None:
+        kinds = ",".join((*(_KIND[kind] for kind in self._kinds), "services", "configmaps"))
+        options = ("--ignore-not-found", "--cascade=background", "--wait", "--timeout=50s")
+        selector = f"--selector={WORKLOAD}={name}"
+        self._text("delete", kinds, f"--namespace={space}", selector, *options)
+
+    def _all(self, where: str) -> list[dict[str, Any]]:
+        """Return Jobs and JobSets; the Job of a JobSet is left out."""
+        found = self._get(",".join(_KIND[kind] for kind in self._kinds), where)
+        return [
+            each
+            for each in found
+            if not any(
+                owner["kind"] == "JobSet" for owner in each["metadata"].get("ownerReferences", ())
+            )
+        ]
+
+    def _get(self, *what: str) -> list[dict[str, Any]]:
+        items: list[dict[str, Any]] = msgspec.json.decode(
+            self._text("get", *what, "--output=json")
+        )["items"]
+        return items
+
+    def _text(self, *words: str, stdin: str | None = None, code: str = "GC1215") -> str:
+        try:
+            return self._kubectl.text(*words, stdin=stdin)
+        except ApiRefused as refused:
+            what = "the job was not created" if code == "GC1213" else "Kubernetes refused it"
+            raise failure(code, f"{what}: {refused}") from refused
+        except ApiSilent as silent:
+            raise failure("GC1215", f"Kubernetes gives no answer: {silent}") from silent
+
+
+class KubernetesLog:
+    """What a job's pods print, each line once."""
+
+    def __init__(self, queue: KubernetesQueue) -> None:
+        """Nothing is read yet."""
+        self._queue = queue
+        self._last: dict[str, str] = {}
+
+    def more(self, state: JobState) -> str:
+        """Return what came since the last call; pods that are gone take theirs with them."""
+        # Lines of several pods come a little out of order: they are read again for a while.
+        since = _earlier(max(self._last.values(), default=""))
+        lines = self._queue.logs(state.id, state.nodes, since)
+        new = [(at, pod, text) for pod, at, text in lines if at > self._last.get(pod, "")]
+        for at, pod, _ in new:
+            self._last[pod] = max(at, self._last.get(pod, ""))
+        return "".join(f"{text}\n" for _, _, text in sorted(new))
+
+
+_AGAIN_S = 30
+"""How late a line may come after a newer one of another pod."""
+
+
+def _earlier(time: str) -> str:
+    """Return the time from which lines are read, where the newest is from `time`."""
+    if not time:
+        return ""
+    seen = datetime.fromisoformat(f"{time[:19]}+00:00")
+    return (seen - timedelta(seconds=_AGAIN_S)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _state_word(found: dict[str, Any]) -> str:
+    status = found.get("status", {})
+    for condition in status.get("conditions", ()):
+        if condition["type"] in _ENDS and condition["status"] == "True":
+            return _ENDS[condition["type"]]
+    if found["kind"] == "JobSet":
+        ready = sum(
+            each.get("ready", 0) + each.get("active", 0)
+            for each in status.get("replicatedJobsStatus", ())
+        )
+    else:
+        ready = status.get("ready", 0)
+    return "RUNNING" if ready else "PENDING"
+
+
+def _workers(found: dict[str, Any]) -> int:
+    spec = found["spec"]
+    if found["kind"] == "JobSet":
+        return sum(
+            each["template"]["spec"].get("parallelism", 1) * each.get("replicas", 1)
+            for each in spec["replicatedJobs"]
+        )
+    return int(spec.get("parallelism", 1))
+
+
+def _state(found: dict[str, Any], reason: str) -> JobState:
+    word = _state_word(found)
+    status = found.get("status", {})
+    again = status.get("restarts", 0) if found["kind"] == "JobSet" else status.get("failed", 0)
+    return JobState(
+        id=f"{found['metadata']['namespace']}/{found['metadata']['name']}",
+        state=word,
+        reason=reason,
+        exit_code="0" if word == "COMPLETED" else reason or "unknown",
+        restarts=int(again),
+        elapsed=_elapsed(found),
+        nodes=_workers(found),
+        batch_host="",
+        log="",
+    )
+
+
+def _job(found: dict[str, Any]) -> Job:
+    meta = found["metadata"]
+    word = _state_word(found)
+    return Job(
+        id=f"{meta['namespace']}/{meta['name']}",
+        name=meta["name"],
+        user=meta.get("labels", {}).get(SUBMITTER, ""),
+        state=word,
+        elapsed=_elapsed(found),
+        nodes=str(_workers(found)),
+        reason="",
+        partition=meta.get("labels", {}).get("kueue.x-k8s.io/queue-name", ""),
+    )
+
+
+def _elapsed(found: dict[str, Any]) -> str:
+    """Return the time from a job's start to its end, or to now: H:MM:SS."""
+    status = found.get("status", {})
+    began = status.get("startTime") or found["metadata"].get("creationTimestamp")
+    if not began:
+        return ""
+    ended = status.get("completionTime") or next(
+        (
+            c.get("lastTransitionTime")
+            for c in status.get("conditions", ())
+            if c["type"] in _ENDS and c["status"] == "True"
+        ),
+        None,
+    )
+    last = datetime.now(UTC) if ended is None else datetime.fromisoformat(ended)
+    seconds = max(0, int((last - datetime.fromisoformat(began)).total_seconds()))
+    return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+
+
+def _split(job: str) -> tuple[str, str]:
+    """Return namespace and name; raises LifecycleError (GC1214) for other words."""
+    if _ID.fullmatch(job) is None:
+        raise _no_id(job)
+    space, _, name = job.partition("/")
+    return space, name
+
+
+def _no_id(job: str) -> LifecycleError:
+    return failure("GC1214", f'"{job}" is no id of a job', hint="as `gcluster jobs` shows it")

@@ -1,0 +1,142 @@
+"""Workloads in a real API server: created once, listed, refused twice, ended.
+
+No controller and no kubelet run there, so what becomes of a job is written into its status.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from bench.simulated.api_server import ApiServer
+from tests.inventory.kubernetes_objects.compiled import facts_of
+from tests.inventory.workloads.test_kubernetes import LOCAL, WORKLOADS, compiled
+from tests.lifecycle.kubernetes.addons.api import LocalKubectl
+
+from gcluster.inventory.compile.kubernetes_objects.accounts import memberships
+from gcluster.lifecycle.cluster.outcome import LifecycleError
+from gcluster.lifecycle.scheduler.workloads.jobs import JobState
+from gcluster.lifecycle.scheduler.workloads.kubernetes import KubernetesLog, KubernetesQueue
+from gcluster.schemas.load import load_text
+
+pytestmark = pytest.mark.kubernetes_api
+
+
+MEMBERS = LOCAL.replace("kueue: false", "kueue: false, accounts: {nlp: {users: [ada]}}")
+MEMBERS += "users: [{name: ada, uid: 2001}]\n"
+
+
+@pytest.fixture(scope="module")
+def objects() -> dict[str, Any]:
+    """Workloads of local nodes, compiled."""
+    return compiled(MEMBERS + WORKLOADS.replace("ACCOUNT", "nlp").replace("FOLDER", "/scratch"))
+
+
+@pytest.fixture(scope="module")
+def queue(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubernetesQueue]:
+    """The queue of a server with the account's namespace and its member's rights."""
+    spec = load_text(MEMBERS).spec
+    assert spec is not None
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "nlp"}}
+    with ApiServer() as server:
+        for made in ([space], memberships(facts_of(spec))):
+            answer = server.apply(made)
+            assert answer.returncode == 0, answer.stderr
+        yield KubernetesQueue(LocalKubectl(server, tmp_path_factory.mktemp("api")), has_sets=False)
+
+
+def _ended(queue: KubernetesQueue, name: str, kind: str) -> None:
+    """Write a job's end, as its controller would."""
+    at = "2026-11-29T01:00:00Z"
+    since = {"lastProbeTime": at, "lastTransitionTime": at, "status": "True"}
+    before = {"Complete": "SuccessCriteriaMet", "Failed": "FailureTarget"}[kind]
+    message = {"message": "Job has reached the specified backoff limit", "reason": "Backoff"}
+    status: dict[str, Any] = {
+        "startTime": "2026-11-29T00:58:30Z",
+        "conditions": [{"type": t, **since, **message} for t in (before, kind)],
+    }
+    status |= {"completionTime": at, "succeeded": 2} if kind == "Complete" else {"failed": 8}
+    queue._kubectl.text(  # noqa: SLF001  # the administrator's own
+        *("patch", "job", name, "--namespace=nlp", "--subresource=status", "--type=merge"),
+        f"--patch={json.dumps({'status': status})}",
+    )
+
+
+def test_a_workload_is_created_once_and_again_when_it_has_ended(
+    queue: KubernetesQueue, objects: dict[str, Any]
+) -> None:
+    assert queue.submit(objects["letters"], "ada") == "nlp/letters"
+    (job,) = queue.jobs()
+    assert (job.id, job.user, job.state, job.nodes) == ("nlp/letters", "ada", "PENDING", "2")
+    with pytest.raises(LifecycleError) as refused:
+        queue.submit(objects["letters"], "ada")
+    assert refused.value.diagnostics[0].code == "GC1213"
+    assert "saves to /scratch/own, and has not ended" in refused.value.diagnostics[0].summary
+    _ended(queue, "letters", "Failed")
+    state = queue.state("nlp/letters")
+    assert (state.state, state.restarts, state.elapsed) == ("FAILED", 8, "0:01:30")
+    assert state.exit_code == "Job has reached the specified backoff limit"
+    assert queue.submit(objects["letters"], None) == "nlp/letters"
+    _ended(queue, "letters", "Complete")
+    assert queue.state("nlp/letters").has_succeeded
+    queue.cancel("nlp/letters")
+    assert queue.jobs() == ()
+    with pytest.raises(LifecycleError) as gone:
+        queue.state("nlp/letters")
+    assert gone.value.diagnostics[0].code == "GC1214"
+
+
+def test_who_has_no_rights_in_the_account_creates_nothing(
+    queue: KubernetesQueue, objects: dict[str, Any]
+) -> None:
+    with pytest.raises(LifecycleError) as refused:
+        queue.submit(objects["ddp"], "eve")
+    assert refused.value.diagnostics[0].code == "GC1213"
+    assert 'User "eve" cannot create' in refused.value.diagnostics[0].summary
+    assert queue.jobs() == ()
+
+
+@pytest.mark.parametrize("word", ["7", "nlp", "nlp/../x", "nlp/a b", "--all/x"])
+def test_words_that_are_no_id_reach_no_server(queue: KubernetesQueue, word: str) -> None:
+    with pytest.raises(LifecycleError) as refused:
+        queue.cancel(word)
+    assert refused.value.diagnostics[0].code == "GC1214"
+
+
+class Printed:
+    """A double of the queue whose pods print lines, of which kubectl repeats the last second."""
+
+    def __init__(self, *lines: tuple[str, str, str]) -> None:
+        """Take pod, time and text of each line."""
+        self.lines = list(lines)
+
+    def logs(self, job: str, nodes: int, since: str) -> list[tuple[str, str, str]]:
+        """Return those from a second on."""
+        del job, nodes
+        return [line for line in self.lines if line[1][:19] >= since[:19]]
+
+
+def test_each_line_of_a_pod_is_shown_once_and_none_is_lost() -> None:
+    state = JobState(
+        id="nlp/x",
+        state="RUNNING",
+        reason="",
+        exit_code="",
+        restarts=0,
+        elapsed="",
+        nodes=2,
+        batch_host="",
+        log="",
+    )
+    at = "2026-11-29T01:00:00.{:03}Z".format
+    pods = Printed(("a", at(1), "one"), ("b", at(2), "two"))
+    log = KubernetesLog(pods)  # type: ignore[arg-type]  # what it uses of the queue
+    assert log.more(state) == "one\ntwo\n"
+    pods.lines += [("a", at(5), "three")]
+    assert log.more(state) == "three\n"
+    assert log.more(state) == ""
+    # Of a pod that printed nothing for a while a line comes late.
+    pods.lines += [("b", at(3), "late"), ("c", at(4), "new")]
+    assert log.more(state) == "late\nnew\n"
