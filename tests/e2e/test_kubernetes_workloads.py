@@ -54,7 +54,8 @@ def live(
         "checkpoint": {"to": "scratch", "every": "3s", "notice": "20s"},
         "restarts": 3,
     }
-    spec["workloads"] = {"plain": training, "lost": training}
+    by_itself = training | {"checkpoint": {"to": "scratch", "every": "auto", "size": "1 GB"}}
+    spec["workloads"] = {"plain": training, "lost": training, "by-itself": by_itself}
     cluster.spec.write_text(yaml.safe_dump(spec, sort_keys=False))
     try:
         cluster.up()
@@ -105,6 +106,23 @@ def undisturbed(live: KubernetesCluster) -> dict[int, str]:
     curve = _curve(done.stdout)
     assert sorted(curve) == list(range(1, STEPS + 1))
     return curve
+
+
+def test_measured_storage_decides_how_often_a_training_saves(live: KubernetesCluster) -> None:
+    every = "name: GCLUSTER_CHECKPOINT_EVERY\n          value: "
+    before = live.gcluster("run", str(live.spec), "by-itself", "--dry-run").stdout
+    assert f"{every}'1800'" in before
+    answer = live.gcluster("smoke", str(live.spec), "--storage", "--format", "json")
+    (figures,) = yaml.safe_load(answer.stdout)["storage"].values()
+    assert (figures["node_count"], figures["is_shared_machine"]) == (2, True)
+    for nodes in ("alone", "together"):
+        MEASURED.append(
+            f"{nodes}: " + ", ".join(f"{k} {v:,.0f}" for k, v in figures[nodes].items())
+        )
+        assert all(figures[nodes].values())
+    after = live.gcluster("run", str(live.spec), "by-itself", "--dry-run").stdout
+    assert "GB/s (measured on 2 nodes" in after
+    assert f"{every}'1800'" not in after
 
 
 def test_two_pods_train_together_and_the_job_is_listed(

@@ -83,8 +83,6 @@ class Lab:
             "settings": {"slurm": {"AuthInfo": "cred_expire=30"}},
         }
         spec["workloads"] = {name: _workload(case) for name, case in CASES.items()}
-        by_itself = {"to": "scratch", "every": "auto", "size": "1 GB"}
-        spec["workloads"]["by-itself"] = _workload({}) | {"checkpoint": by_itself}
         live.spec.write_text(yaml.safe_dump(spec, sort_keys=False))
         self.live = live
         live.gcluster("up", str(live.spec), "--yes")
@@ -237,22 +235,6 @@ def test_a_spare_takes_the_place_of_a_lost_node_within_30_seconds(
 ) -> None:
     took = _loses(lab, "node", 1, undisturbed)
     assert took <= LIMIT_S
-
-
-def test_measured_storage_decides_how_often_a_training_saves(lab: Lab) -> None:
-    before = lab.live.gcluster("run", str(lab.live.spec), "by-itself", "--dry-run").stdout
-    assert "GCLUSTER_CHECKPOINT_EVERY=1800\n" in before
-    answer = lab.live.gcluster("smoke", str(lab.live.spec), "--storage", "--format", "json")
-    (figures,) = yaml.safe_load(answer.stdout)["storage"].values()
-    assert figures["node_count"] == NODES + 1
-    assert figures["is_shared_machine"]
-    for nodes in ("alone", "together"):
-        measured(f"{nodes}: " + ", ".join(f"{k} {v:,.0f}" for k, v in figures[nodes].items()))
-        assert all(figures[nodes].values())
-    assert not list(lab.scratch.glob(".gcluster-storage-*"))
-    after = lab.live.gcluster("run", str(lab.live.spec), "by-itself", "--dry-run").stdout
-    assert f"GB/s (measured on {NODES + 1} nodes" in after
-    assert "GCLUSTER_CHECKPOINT_EVERY=1800\n" not in after
 
 
 def test_a_lost_node_costs_the_steps_since_the_last_checkpoint(
