@@ -276,7 +276,7 @@ def _planned(
         if isinstance(found, str):
             return msgspec.structs.replace(none, why_not=found)
         fitting.append(found)
-    best = heapq.nlargest(_MOST_SHOWN, fitting, key=_speed)
+    best = _ranked(fitting, constants.dense.median)
     risk = run = None
     if best:
         saved = work.model.lora_parameters(rank) if rank else work.model.parameters
@@ -291,6 +291,32 @@ def _planned(
         run=run,
         reliability=risk,
     )
+
+
+def _ranked(fitting: list[Candidate], alike: float) -> list[Candidate]:
+    """Return the layouts to show, the one to take first.
+
+    Those that are slower than the fastest by less than the model is off count as equal to it; of
+    them the one with the least CP x PP is first, as people who train split: TP inside a node, then
+    stages, CP for what is still too long.
+
+    Args:
+        fitting: all that fit.
+        alike: share of the fastest's tokens a second: the model's median error.
+    """
+    if not fitting:
+        return []
+    least = (1 - alike) * max(each.tokens_per_s for each in fitting)
+    equal = sorted(
+        (each for each in fitting if each.tokens_per_s >= least),
+        key=lambda each: (
+            each.layout.cp * each.layout.pp,
+            each.layout.cp,
+            [-part for part in _speed(each)],
+        ),
+    )[:_MOST_SHOWN]
+    slower = [each for each in fitting if each.tokens_per_s < least]
+    return equal + heapq.nlargest(_MOST_SHOWN - len(equal), slower, key=_speed)
 
 
 def _speed(each: Candidate) -> tuple[float, float]:

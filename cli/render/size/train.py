@@ -195,7 +195,7 @@ def _about(answer: Answer, plan: Plan, console: Console) -> Iterator[str]:
     shown = plan.fitting if len(answer.plans) == 1 else plan.fitting[:_OF_SEVERAL]
     found = tabulate(_LAYOUTS, [layout_row(each) for each in shown], console, indent=2)
     yield from found.lines
-    yield f"  {plan.fits:,} of {plan.tried:,} layouts fit; these are the fastest"
+    yield from _folded(fits_text(plan), console, indent=2)
     yield from _folded(step_text(best), console, indent=2)
     moved = answer.levers.get(plan.machine, [])
     if moved:
@@ -290,6 +290,14 @@ def levers_text(levers: list[Lever]) -> str:
     least = 0.005
     shown = [each for each in levers if abs(each.double) >= least]
     return ", ".join(f"{each.name} {each.double:+.0%}" for each in shown) or "nothing moves it"
+
+
+def fits_text(plan: Plan) -> str:
+    """Return how many layouts fit, and the order of those that are shown."""
+    return (
+        f"{plan.fits:,} of {plan.tried:,} layouts fit; these are the fastest, of those that differ "
+        "by less than the model's error the least split first"
+    )
 
 
 def why_not(work: Workload, plan: Plan) -> str:

@@ -13,6 +13,7 @@ from .train import (
     PLAN_TITLES,
     Answer,
     count,
+    fits_text,
     headline,
     layout_row,
     notes,
@@ -56,7 +57,7 @@ def _of_plan(answer: Answer, plan: Plan) -> Iterator[Part]:
     rows = [layout_row(each) for each in plan.fitting]
     yield Part(
         title=f"{name}: layouts",
-        text=[f"{plan.fits:,} of {plan.tried:,} layouts fit; these are the fastest."],
+        text=[f"{fits_text(plan)}."],
         cells=Cells(LAYOUT_TITLES, rows),
     )
     yield Part(title=f"{name}: fit by layout", plot=_fit(answer, plan))
