@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -156,3 +157,64 @@ def test_of_jobs_that_all_start_in_a_new_folder_one_gets_it(saved: Path) -> None
     ]
     assert sorted(each.wait() for each in running) == [0, 1, 1, 1]
     assert [file.name for file in saved.iterdir()] == [".job"]
+
+
+def test_a_clock_that_jumps_back_makes_no_older_checkpoint_the_newest(saved: Path) -> None:
+    """Numbers decide; what is kept too, whatever the files' times and the manifests say."""
+    for number, when in ((1, 4e9), (2, 1e9), (3, 0.0)):
+        folder = written(saved, number)
+        for path in (*folder.rglob("*"), folder):
+            os.utime(path, (when, when))
+        manifest = json.loads((folder / "MANIFEST.json").read_text(encoding="utf-8"))
+        manifest["written"] = int(when)
+        (folder / "MANIFEST.json").write_text(json.dumps(manifest), encoding="utf-8")
+
+    assert call(saved, "newest", str(saved)).stdout == f"{saved}/step-3\n"
+    assert call(saved, "commit", str(saved / "step-3"), "--keep", "2").returncode == 0
+    assert sorted(each.name for each in saved.iterdir()) == ["step-2", "step-3"]
+
+
+@pytest.mark.parametrize("name", ["a b\n'$(id)`\"; rm -rf x #", "--keep", "\udce4\udcff", "é" * 80])
+def test_files_of_any_name_are_held_against_the_manifest(saved: Path, name: str) -> None:
+    folder = written(saved, 1, complete=False)
+    (folder / name).write_text("weights", encoding="utf-8")
+
+    assert call(saved, "commit", str(folder)).returncode == 0
+    assert call(saved, "newest", str(saved)).stdout == f"{folder}\n"
+    (folder / name).write_text("weighty", encoding="utf-8")
+    assert call(saved, "newest", str(saved)).stdout == "\n"
+
+
+def test_a_disk_without_room_for_the_manifest_leaves_the_checkpoint_torn_and_says_so(
+    saved: Path,
+) -> None:
+    """RLIMIT_FSIZE takes the place of the full disk: the write fails in the same call."""
+    first, second = written(saved, 1), written(saved, 2, complete=False)
+    limited = "import resource, runpy, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
+    limited += "resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10)); sys.argv = sys.argv[1:]; "
+    limited += "runpy.run_path(sys.argv[0], run_name='__main__')"
+    done = subprocess.run(
+        [sys.executable, "-c", limited, PROGRAM, "commit", str(second)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 1
+    assert "job-checkpoint: [Errno 27] File too large" in done.stderr
+    assert call(saved, "newest", str(saved)).stdout == f"{first}\n"
+
+
+def test_the_notice_before_the_end_ends_no_commit(saved: Path) -> None:
+    """The signal goes to all processes of a job: here the program sends it to itself."""
+    folder = written(saved, 1, complete=False)
+    noticed = "import os, runpy, signal, sys; sys.argv = sys.argv[1:]; "
+    noticed += "fsync = os.fsync; "
+    noticed += "os.fsync = lambda fd: (os.kill(os.getpid(), signal.SIGUSR1), fsync(fd)); "
+    noticed += "runpy.run_path(sys.argv[0], run_name='__main__')"
+    done = subprocess.run(
+        [sys.executable, "-c", noticed, PROGRAM, "commit", str(folder)], check=False
+    )
+
+    assert done.returncode == 0
+    assert call(saved, "newest", str(saved)).stdout == f"{folder}\n"
