@@ -210,6 +210,7 @@ def test_a_node_that_the_gate_finds_slow_is_named_and_left_out(slurm: Path) -> N
     code, log, attempts = run(slurm, "echo trained", *options, gate=measured(PAIRS))
 
     assert (code, attempts) == (0, ["gpu001,gpu003"])
+    assert "goodput" not in log, "of a command that ran once"
     assert "gate: gpu002 is slow: 1.20 GB/s, 10.00 in the middle" in log
 
 

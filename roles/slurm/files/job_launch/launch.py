@@ -392,7 +392,8 @@ class Launch:
         if self.guard is not None:
             self.guard.terminate()
         self.journal.add("leave")
-        for line in self.journal.summary():
+        # Of a command that ran once and saved nothing there is nothing to say.
+        for line in self.journal.summary() if self.checkpoints or self.attempt else ():
             sys.stdout.write(line + "\n")
         sys.stdout.flush()
         return code
