@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ...schemas.derived.storage import mount_point, simulated_nfs
-from ...schemas.spec import ClusterSpec, KubernetesScheduler, NfsStorage
+from ...schemas.spec import ClusterSpec, NfsStorage
 from ..provider import Resource, ResourceChange, SiteContext
 from . import labels, records
 from .engine import Engine, Volume
@@ -25,10 +25,10 @@ def volume_name(spec: ClusterSpec, site: str, storage: str) -> str:
 def mounted(spec: ClusterSpec, pool: str) -> tuple[str, ...]:
     """Return the storage that a pool's nodes share, in the order of the spec.
 
-    Nodes of Kubernetes mount none: pods mount NFS themselves. What belongs to no pool, such as the
-    builder of an image, mounts none either.
+    Pods have it as their nodes do. What belongs to no pool, such as the builder of an image, mounts
+    none.
     """
-    if isinstance(spec.scheduler, KubernetesScheduler) or pool not in spec.pools:
+    if pool not in spec.pools:
         return ()
     wanted = frozenset(simulated_nfs(spec, pool))
     return tuple(name for name in spec.storage if name in wanted)

@@ -55,7 +55,8 @@ def live(
         "restarts": 3,
     }
     by_itself = training | {"checkpoint": {"to": "scratch", "every": "auto", "size": "1 GB"}}
-    spec["workloads"] = {"plain": training, "lost": training, "by-itself": by_itself}
+    slow = training | {"variables": {"STEPS": str(STEPS), "PAUSE": "1"}}
+    spec["workloads"] = {"plain": training, "lost": slow, "by-itself": by_itself}
     cluster.spec.write_text(yaml.safe_dump(spec, sort_keys=False))
     try:
         cluster.up()

@@ -185,7 +185,7 @@ def test_files_of_any_name_are_held_against_the_manifest(saved: Path, name: str)
     assert call(saved, "newest", str(saved)).stdout == "\n"
 
 
-def test_a_disk_without_room_for_the_manifest_leaves_the_checkpoint_torn_and_says_so(
+def test_a_disk_without_room_for_the_manifest_leaves_a_torn_checkpoint_and_reports_it(
     saved: Path,
 ) -> None:
     """RLIMIT_FSIZE takes the place of the full disk: the write fails in the same call."""

@@ -46,9 +46,9 @@ def test_a_node_mounts_the_storage_of_its_pool_at_its_mount_point() -> None:
     assert made == ["home", "sets", "scratch"]
 
 
-def test_nodes_of_kubernetes_mount_none() -> None:
+def test_nodes_of_kubernetes_mount_what_those_of_slurm_do() -> None:
     spec = msgspec.json.decode(SPEC.replace("slurm", "kubernetes"), type=ClusterSpec)
-    assert volumes.resources(spec, "here") == ()
+    assert volumes.flags(spec, "here", "gpu") == volumes.flags(_lab(), "here", "gpu")
 
 
 def test_the_builder_of_an_image_mounts_none() -> None:
