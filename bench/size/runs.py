@@ -20,7 +20,7 @@ scripts/train/benchmarking/submit_benchmarks.py); NVIDIA's have Transformer Engi
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,6 +47,18 @@ _GPTS = {
     "gpt-1008b": (25600, 128, 160),
 }
 """Hidden size, layers and heads of the models of arXiv 2104.04473, table 1."""
+_MEGATRONS = {
+    "megatron-1.7b": (2048, 24, 16),
+    "megatron-7.1b": (4096, 30, 32),
+    "megatron-16b": (6144, 32, 48),
+    "megatron-32b": (7168, 48, 56),
+    "megatron-70b": (8192, 84, 64),
+    "megatron-119b": (10240, 92, 80),
+    "megatron-177b": (12288, 96, 96),
+    "megatron-314b": (16384, 96, 128),
+    "megatron-462b": (18432, 112, 144),
+}
+"""The same of the models of Megatron-LM's README, images/model_table.png, as of Megatron-Core 0.8."""
 _NODES = {
     "A100": (8, 300e9),
     "H100": (8, 480e9),
@@ -111,23 +123,39 @@ class Run(NamedTuple):
 
 
 def models() -> dict[str, Model]:
-    """Return the models of the runs: gcluster's own, and those of arXiv 2104.04473."""
-    gpts = {
+    """Return the models of the runs: gcluster's own, and those of tables of GPT models."""
+    gpts = _models(_GPTS, 51200, 2048, source="arXiv 2104.04473, table 1", date="2021-04")
+    megatrons = _models(
+        _MEGATRONS, 131072, 4096, source="NVIDIA/Megatron-LM README", date="2024-07", tied=False
+    )
+    return {**presets(), **gpts, **megatrons}
+
+
+def _models(
+    shapes: Mapping[str, tuple[int, int, int]],
+    vocab: int,
+    sequence: int,
+    *,
+    source: str,
+    date: str,
+    tied: bool | None = None,
+) -> dict[str, Model]:
+    return {
         name: Model(
             name=name,
             hidden=hidden,
             layers=layers,
             heads=heads,
             ffn=4 * hidden,
-            vocab=51200,
-            sequence=2048,
+            vocab=vocab,
+            sequence=sequence,
             kind="gpt",
-            source="arXiv 2104.04473, table 1",
-            date="2021-04",
+            tied=tied,
+            source=source,
+            date=date,
         )
-        for name, (hidden, layers, heads) in _GPTS.items()
+        for name, (hidden, layers, heads) in shapes.items()
     }
-    return {**presets(), **gpts}
 
 
 def runs() -> list[Run]:
