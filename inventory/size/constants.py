@@ -50,6 +50,9 @@ class Fitted(SpecModel, frozen=True, kw_only=True):
     """Part of the collectives inside an NVLink domain that no computation hides."""
     exposed_network: Share
     """Part of what goes between nodes that no computation hides, though there is enough of it."""
+    exposed_data: Share
+    """The same of gradients and weights that are exchanged once a step, next to the last backward
+    and the first forward pass."""
     exposed_sharded: Share
     """The same of what FSDP gathers and reduces in every micro-batch, between nodes."""
     exposed_sharded_nvlink: Share

@@ -303,7 +303,7 @@ def _data_s(
     if not trained:
         return 0.0  # adapters alone
     return _uncovered(
-        all_of(layout.gradient_bytes + layout.gathered_bytes), stage, fitted.exposed_network
+        all_of(layout.gradient_bytes + layout.gathered_bytes), stage, fitted.exposed_data
     )
 
 
