@@ -58,7 +58,7 @@ _MEGATRONS = {
     "megatron-314b": (16384, 96, 128),
     "megatron-462b": (18432, 112, 144),
 }
-"""The same of the models of Megatron-LM's README, images/model_table.png, as of Megatron-Core 0.8."""
+"""The same of Megatron-LM's README (images/model_table.png, Megatron-Core 0.8)."""
 _NODES = {
     "A100": (8, 300e9),
     "H100": (8, 480e9),
@@ -126,7 +126,7 @@ def models() -> dict[str, Model]:
     """Return the models of the runs: gcluster's own, and those of tables of GPT models."""
     gpts = _models(_GPTS, 51200, 2048, source="arXiv 2104.04473, table 1", date="2021-04")
     megatrons = _models(
-        _MEGATRONS, 131072, 4096, source="NVIDIA/Megatron-LM README", date="2024-07", tied=False
+        _MEGATRONS, 131072, 4096, source="Megatron-LM README", date="2024-07", tied=False
     )
     return {**presets(), **gpts, **megatrons}
 
