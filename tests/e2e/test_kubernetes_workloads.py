@@ -55,7 +55,7 @@ def live(
         "restarts": 3,
     }
     by_itself = training | {"checkpoint": {"to": "scratch", "every": "auto", "size": "1 GB"}}
-    slow = training | {"variables": {"STEPS": str(STEPS), "PAUSE": "1"}}
+    slow = training | {"variables": {"STEPS": str(STEPS), "PAUSE": "3"}}
     spec["workloads"] = {"plain": training, "lost": slow, "by-itself": by_itself}
     cluster.spec.write_text(yaml.safe_dump(spec, sort_keys=False))
     try:
@@ -151,7 +151,7 @@ def test_a_killed_pod_comes_back_from_the_checkpoint_with_the_same_curve(
         seen += log()
         return max((int(step) for step, _ in LOSS.findall(seen)), default=0)
 
-    until(lambda: steps() >= STEPS // 3, seconds=120)
+    until(lambda: steps() >= STEPS // 3, seconds=240)
     again = live.gcluster("run", str(live.spec), "lost", "--user", "ada", "--detach", expect=None)
     assert "has not ended" in again.stderr
     (victim,) = live.get("pods", SPACE, "--selector=batch.kubernetes.io/job-completion-index=1")[
