@@ -78,8 +78,12 @@ def fit(found: Sequence[Run], *, least_step: float = _LEAST_STEP) -> Fitted:
         _START,
         efficiencies=[
             Efficiency(
-                generation=generation, precision=precision, share=0.75, half_width=500.0, runs=runs
-            )  # type: ignore[arg-type]
+                generation=generation,
+                precision=precision,  # type: ignore[arg-type]  # a key of the file
+                share=0.75,
+                half_width=500.0,
+                runs=runs,
+            )
             for (generation, precision), runs in sorted(counts.items())
         ],
         attention={generation: 0.4 for generation, _ in sorted(counts)},
