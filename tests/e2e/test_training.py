@@ -297,6 +297,8 @@ def test_a_training_that_hangs_shows_where_and_resumes(
 def test_the_gate_names_a_node_whose_network_is_slow_and_leaves_it_out(
     lab: Lab, undisturbed: dict[int, str]
 ) -> None:
+    # Of idle nodes Slurm takes the first three: one that is still away would change that.
+    until(lambda: len(set(lab.on("head", "sinfo -h -N -t idle -o %N").split())) == 4, 180)
     (slow,) = lab.on("head", "sinfo -h -N -o %N | sort -u | sed -n 2p").split()
     process = podman("inspect", "--format", "{{.State.Pid}}", lab.container(slow))
     shaped = ["nsenter", "--target", process, "--net", "tc", "qdisc"]
@@ -304,6 +306,8 @@ def test_the_gate_names_a_node_whose_network_is_slow_and_leaves_it_out(
     subprocess.run([*shaped, "add", "dev", "eth0", "root", *limit], check=True)
     try:
         job = lab.submit("gated")
+        until(lambda: bool(lab.nodes(job)), 60)
+        assert slow in lab.nodes(job)
         assert lab.ends(job) == "COMPLETED"
     finally:
         subprocess.run([*shaped, "del", "dev", "eth0", "root"], check=False)
