@@ -276,7 +276,7 @@ def _planned(
         if isinstance(found, str):
             return msgspec.structs.replace(none, why_not=found)
         fitting.append(found)
-    best = _ranked(fitting, constants.dense.median)
+    best = _ranked(fitting, work.model.layers, constants.dense.median)
     risk = run = None
     if best:
         saved = work.model.lora_parameters(rank) if rank else work.model.parameters
@@ -293,15 +293,16 @@ def _planned(
     )
 
 
-def _ranked(fitting: list[Candidate], alike: float) -> list[Candidate]:
+def _ranked(fitting: list[Candidate], layers: int, alike: float) -> list[Candidate]:
     """Return the layouts to show, the one to take first.
 
     Those that are slower than the fastest by less than the model is off count as equal to it; of
     them the one with the least CP x PP is first, as people who train split: TP inside a node, then
-    stages, CP for what is still too long.
+    stages of as many layers each, CP for what is still too long.
 
     Args:
         fitting: all that fit.
+        layers: of the model.
         alike: share of the fastest's tokens a second: the model's median error.
     """
     if not fitting:
@@ -310,6 +311,7 @@ def _ranked(fitting: list[Candidate], alike: float) -> list[Candidate]:
     equal = sorted(
         (each for each in fitting if each.tokens_per_s >= least),
         key=lambda each: (
+            layers % each.layout.pp != 0,
             each.layout.cp * each.layout.pp,
             each.layout.cp,
             [-part for part in _speed(each)],
