@@ -5,9 +5,11 @@ from typing import Annotated
 
 import typer
 
+from ...lifecycle.bundle.addons import lock_addons
 from ...lifecycle.bundle.check import check_bundle
 from ...lifecycle.bundle.collect import collect
 from ...lifecycle.cluster.outcome import Exit, LifecycleError, failure
+from ...lifecycle.kubernetes.release.registry import fetched
 from ...lifecycle.kubernetes.release.source import bring
 from ..console import emit, say
 from ..options import Format, OutputFormat, complete_spec
@@ -54,6 +56,14 @@ def command(  # noqa: PLR0917  # typer passes them by name
             help="No spec: Kubernetes alone, built from its Go modules or as released (1.35.4).",
         ),
     ] = None,
+    digests: Annotated[
+        Path | None,
+        typer.Option(
+            "--digests",
+            metavar="FILE",
+            help="No bundle: only the digests of Kubernetes' add-ons, as a catalog file.",
+        ),
+    ] = None,
     fmt: OutputFormat = Format.TEXT,
 ) -> Exit:
     """Collect what a spec needs for a site without a network.
@@ -61,15 +71,19 @@ def command(  # noqa: PLR0917  # typer passes them by name
     What is there and right isn't fetched again; interrupted, the same command goes on.
     """
     if check is not None:
-        if spec or out or only or kubernetes:
-            raise _usage("--check takes no spec, no --out, no --only and no --kubernetes")
+        if spec or out or only or kubernetes or digests:
+            raise _usage("--check takes no spec, no --out, no --only, --kubernetes or --digests")
         return _check(check, bundle_key, fmt)
+    if digests is not None:
+        if spec is None or out or only or kubernetes:
+            raise _usage("--digests takes a spec, no --out, no --only and no --kubernetes")
+        return _digests(Path(spec), digests, fmt)
     if kubernetes is not None:
         if spec or only or out is None:
             raise _usage("--kubernetes takes --out DIR, no spec and no --only")
         return _kubernetes(kubernetes, out, fmt)
     if spec is None or out is None:
-        raise _usage("a spec and --out DIR are needed, or --check DIR")
+        raise _usage("a spec and --out DIR or --digests FILE are needed, or --check DIR")
 
     with open_progress(fmt.value) as report:
         made = collect(Path(spec), out, tuple(sorted(set(only or ()))), report)
@@ -83,6 +97,24 @@ def command(  # noqa: PLR0917  # typer passes them by name
         )
         if made.catalog:
             say(f"digests of add-ons: name {made.catalog} under catalog: in the spec")
+    return Exit.OK
+
+
+def _digests(spec: Path, file: Path, fmt: Format) -> Exit:
+
+    with open_progress(fmt.value) as report:
+        addons = lock_addons(spec, file, report, fetched)
+    if fmt is Format.JSON:
+        known = {addon.name: addon.digest for addon in addons}
+        emit(document({"catalog": str(file) if addons else None, "addons": known}))
+    elif not addons:
+        say(f"{spec} needs no add-ons; nothing was written")
+    else:
+        images = sum(len(addon.images) for addon in addons)
+        say(
+            f"{len(addons)} add-ons and {images} images, each with its digest, in {file}\n"
+            f"commit it, and name it under catalog: in {spec}"
+        )
     return Exit.OK
 
 

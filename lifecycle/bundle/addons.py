@@ -1,5 +1,7 @@
 """Add-ons of Kubernetes in a bundle: charts and manifests, and a catalog file with every digest.
 
+The catalog file alone is what `gcluster bundle --digests` writes.
+
 `up` runs pinned images only (GC619). What is pinned already must match; the rest is fetched in its
 current version, whose digest is written to the file of digests.
 """
@@ -14,8 +16,9 @@ from typing import Any
 import msgspec
 
 from ...inventory.compile.kubernetes_objects.addons import ChosenAddon, chosen_addons
-from ...schemas.catalog import Addon, Catalog
+from ...schemas.catalog import Addon, Catalog, load_catalog
 from ...schemas.diagnostics import Diagnostic, Severity
+from ...schemas.load import load
 from ...schemas.spec import ClusterSpec, KubernetesScheduler
 from ...schemas.stack.bundle import (
     BUNDLED,
@@ -29,6 +32,7 @@ from ...schemas.stack.bundle import (
 from ...schemas.structure.decoding import decode_yaml
 from ...stacks.io import atomic
 from ...stacks.registry import provider
+from ..cluster.cluster import SpecError
 from ..cluster.open_site import inventory
 from ..cluster.outcome import LifecycleError, failure
 from ..cluster.progress import Reporter, StageFinished, StageProgress, StageStarted
@@ -108,28 +112,75 @@ def bundle_addons(
     """
     if not requested.chosen:
         return ()
+    found = resolved(requested, report, get)
+    files = [
+        _written(out, f"{FOLDER}/{file_name(addon)}", content, addon.repository)
+        for content, addon in found
+    ]
+    files.append(_written(out, CATALOG, _catalog(found), "gcluster bundle"))
+    return tuple(files)
+
+
+def lock_addons(spec_path: Path, file: Path, report: Reporter, get: Get) -> tuple[Addon, ...]:
+    """Write a catalog file with every digest of the add-ons that a spec needs, and nothing else.
+
+    What is pinned already, by the catalog or by this file, has to be what publishers have now.
+
+    Args:
+        spec_path: the spec.
+        file: the catalog file; replaced whole.
+        report: receives an event for each add-on.
+        get: returns the content of a URL.
+
+    Returns:
+        The add-ons with their digests; (): the spec needs none, and nothing was written.
+
+    Raises:
+        SpecError: the spec is wrong.
+        LifecycleError: as `bundle_addons` has it. Nothing was written.
+    """
+    loaded = load(spec_path)
+    if loaded.spec is None:
+        raise SpecError(loaded)
+    requested = addons_of(loaded.spec, load_catalog(loaded.catalogs))
+    if not requested.chosen:
+        return ()
+    requested.refuse_unrendered()
+    found = resolved(requested, report, get)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    atomic.write(file, _catalog(found), mode=0o644)
+    return tuple(addon for _, addon in found)
+
+
+def resolved(
+    requested: RequiredAddons, report: Reporter, get: Get
+) -> tuple[tuple[bytes, Addon], ...]:
+    """Return the chart or manifest of each add-on, and the add-on with every digest.
+
+    Raises:
+        LifecycleError: GC939, one for each that is not available or differs from its pin; GC1061,
+            GC1062: one can't be rendered.
+    """
     total = len(requested.chosen)
     report(StageStarted(name="add-ons", total=total))
-    files: list[BundledFile] = []
-    filled: list[Addon] = []
+    found: list[tuple[bytes, Addon]] = []
     findings: list[Diagnostic] = []
     for done, one in enumerate(requested.chosen):
-        addon = one.addon
-        report(StageProgress(name="add-ons", done=done, total=total, detail=addon.name))
+        report(StageProgress(name="add-ons", done=done, total=total, detail=one.addon.name))
         try:
-            content, whole = _fetched(one, requested, get)
+            found.append(_fetched(one, requested, get))
         except LifecycleError as error:
             findings += error.diagnostics
-            continue
-        path = f"{FOLDER}/{file_name(addon)}"
-        files.append(_written(out, path, content, addon.repository))
-        filled.append(whole)
-    report(StageFinished(name="add-ons", ok=not findings, summary=f"{len(filled)}", seconds=0.0))
+    report(StageFinished(name="add-ons", ok=not findings, summary=f"{len(found)}", seconds=0.0))
     if findings:
         raise LifecycleError(*findings)
-    document = {"apiVersion": "gcluster/catalog/v1", "addons": msgspec.to_builtins(filled)}
-    files.append(_written(out, CATALOG, msgspec.yaml.encode(document), "gcluster bundle"))
-    return tuple(files)
+    return tuple(found)
+
+
+def _catalog(found: tuple[tuple[bytes, Addon], ...]) -> bytes:
+    """Return a catalog file with add-ons."""
+    addons = msgspec.to_builtins([addon for _, addon in found])
+    return msgspec.yaml.encode({"apiVersion": "gcluster/catalog/v1", "addons": addons})
 
 
 def pinned_images(out: Path) -> dict[str, str]:

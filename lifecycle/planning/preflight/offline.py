@@ -7,6 +7,7 @@ for what a provider can't create, and what isn't pinned.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -81,13 +82,19 @@ def unknown_digests(
                 severity=severity,
                 summary=f"add-on {name}: no digest is known of {_what(missing)}",
                 path=("scheduler",),
-                hint=f"gcluster bundle {loaded.file} --out DIR; then name DIR/{CATALOG} under "
-                "catalog:",
+                hint=f"gcluster bundle {loaded.file} --digests {_lock(loaded)}, then catalog: "
+                f"[{_lock(loaded).name}]",
             ),
             key=True,
         )
         for name, missing in unfilled(facts).items()
     )
+
+
+def _lock(loaded: Loaded) -> Path:
+    """Return the catalog file of digests next to the spec."""
+    path = Path(loaded.file)
+    return path.with_name(f"{path.stem}.addons.yaml")
 
 
 def _of_providers(spec: ClusterSpec, loaded: Loaded) -> Iterator[Diagnostic]:

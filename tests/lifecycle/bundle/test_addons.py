@@ -16,6 +16,7 @@ from gcluster.lifecycle.bundle.addons import (
     addons_missing,
     addons_of,
     bundle_addons,
+    lock_addons,
     pinned_images,
 )
 from gcluster.lifecycle.cluster.outcome import LifecycleError
@@ -23,7 +24,7 @@ from gcluster.lifecycle.cluster.progress import silent
 from gcluster.lifecycle.kubernetes.addons.notes import bundled_images
 from gcluster.lifecycle.planning.preflight.offline import CATALOG
 from gcluster.schemas.catalog import Addon, load_catalog
-from gcluster.schemas.load import load_text
+from gcluster.schemas.load import load, load_text
 from gcluster.schemas.stack.bundle import BundledFile, BundledImage, BundleManifest
 
 ONE, TWO = ("sha256:" + digit * 64 for digit in "12")
@@ -145,7 +146,8 @@ def test_the_digests_of_a_bundle_fill_what_a_spec_leaves_open(
 ) -> None:
     loaded = load_text(TEXT, file="demo.yaml")
     assert loaded.spec is not None
-    open_one = addons_of(loaded.spec, load_catalog()).chosen[0].addon
+    chosen = addons_of(loaded.spec, load_catalog()).chosen
+    open_one = next(one.addon for one in chosen if one.addon.unfilled)
     assert open_one.unfilled
     publisher["/one.yaml"] = pod(f"{publisher.host}/queue:v1")
     manifest = json.dumps({"layers": []}).encode()
@@ -223,3 +225,53 @@ def test_an_image_is_held_by_its_digest_and_with_its_content(
     requested = of(addon(publisher, images={"queue/queue:v1": pinned}))
     assert len(list(addons_missing(manifest, requested, held, "make it"))) == lacking
     assert held.has("queue/queue:v1") is (archive is not None)
+
+
+def _spec(folder: Path, *catalogs: str) -> Path:
+    path = folder / "demo.yaml"
+    path.write_text(f"{TEXT}catalog: [{', '.join(catalogs)}]\n", encoding="utf-8")
+    return path
+
+
+def _own_catalog(folder: Path, publisher: Publisher) -> None:
+    """Have a registry's chart and a file for what the spec needs, and no digest of either."""
+    answers = (
+        addon(publisher, name="cilium", repository=f"oci://{publisher.host}/charts"),
+        addon(
+            publisher, name="gpu-operator", kind="manifests", chart=None,
+            repository=f"https://{publisher.host}/gpu.yaml",
+        ),
+    )  # fmt: skip
+    made = {"apiVersion": "gcluster/catalog/v1", "addons": msgspec.to_builtins(answers)}
+    (folder / "own.yaml").write_bytes(msgspec.yaml.encode(made))
+
+
+def test_a_file_of_digests_is_all_that_up_needs_and_holds_publishers_to_it(
+    publisher: Publisher, renders: Path, tmp_path: Path
+) -> None:
+    agent, operator = (f"{publisher.host}/{name}" for name in ("agent:v1", "operator:v2"))
+    index, manifest = b'{"manifests": []}', b'{"layers": []}'
+    publisher |= {"/v2/agent/manifests/v1": index, "/v2/operator/manifests/v2": manifest}
+    publisher.has_chart("queue", "1.2.3", b"a chart in a registry")
+    publisher["/gpu.yaml"] = pod(operator)
+    renders.write_bytes(pod(agent))
+    _own_catalog(tmp_path, publisher)
+    lock = tmp_path / "demo.addons.yaml"
+    written = lock_addons(_spec(tmp_path, "own.yaml"), lock, silent, get)
+    assert [(one.name, one.digest, one.images) for one in written] == [
+        ("cilium", digest(b"a chart in a registry"), {agent: digest(index)}),
+        ("gpu-operator", digest(pod(operator)), {operator: digest(manifest)}),
+    ]
+
+    loaded = load(_spec(tmp_path, lock.name))
+    assert loaded.spec is not None
+    known = [one.addon for one in addons_of(loaded.spec, load_catalog(loaded.catalogs)).chosen]
+    assert known == list(written)
+    assert not any(one.unfilled for one in known)
+
+    before = lock.read_bytes()
+    publisher.has_chart("queue", "1.2.3", b"another chart of that version")
+    with pytest.raises(LifecycleError) as refused:
+        lock_addons(tmp_path / "demo.yaml", lock, silent, get)
+    assert [found.code for found in refused.value.diagnostics] == ["GC939"]
+    assert lock.read_bytes() == before
