@@ -17,7 +17,6 @@ from ...lifecycle.cluster.adopt import (
     write_adopted,
 )
 from ...lifecycle.cluster.outcome import Exit, failure
-from ...schemas.adopt.ansible import adopt_ansible
 from ...schemas.adopt.aws.eksctl import adopt_eksctl
 from ...schemas.adopt.aws.hyperpod import adopt_hyperpod
 from ...schemas.adopt.aws.parallelcluster import adopt_parallelcluster
@@ -27,7 +26,8 @@ from ...schemas.adopt.fleets.dstack import adopt_dstack
 from ...schemas.adopt.fleets.skypilot import adopt_skypilot
 from ...schemas.adopt.gcp.blueprint import named
 from ...schemas.adopt.gcp.toolkit import adopt_toolkit
-from ...schemas.adopt.kubespray import adopt_kubespray
+from ...schemas.adopt.inventories.ansible import adopt_ansible
+from ...schemas.adopt.inventories.kubespray import adopt_kubespray
 from ...schemas.adopt.node_lists.openhpc import adopt_openhpc
 from ...schemas.adopt.node_lists.warewulf import adopt_warewulf
 from ...schemas.adopt.slurm.cluster import adopt_slurm

@@ -82,8 +82,8 @@ def unknown_digests(
                 severity=severity,
                 summary=f"add-on {name}: no digest is known of {_what(missing)}",
                 path=("scheduler",),
-                hint=f"gcluster bundle {loaded.file} --digests {_lock(loaded)}, then catalog: "
-                f"[{_lock(loaded).name}]",
+                hint=f"gcluster bundle {loaded.file} --digests {_lock(loaded)}; then add "
+                f"{_lock(loaded).name} to catalog:",
             ),
             key=True,
         )

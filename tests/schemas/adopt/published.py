@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import yaml
 
 from gcluster.lifecycle.cluster.adopt import ansible_inventory
-from gcluster.schemas.adopt.ansible import adopt_ansible
 from gcluster.schemas.adopt.aws.eksctl import adopt_eksctl
 from gcluster.schemas.adopt.aws.hyperpod import adopt_hyperpod
 from gcluster.schemas.adopt.aws.parallelcluster import adopt_parallelcluster
@@ -24,7 +23,8 @@ from gcluster.schemas.adopt.draft import Adopted
 from gcluster.schemas.adopt.fleets.dstack import adopt_dstack
 from gcluster.schemas.adopt.fleets.skypilot import adopt_skypilot
 from gcluster.schemas.adopt.gcp.toolkit import adopt_toolkit
-from gcluster.schemas.adopt.kubespray import adopt_kubespray
+from gcluster.schemas.adopt.inventories.ansible import adopt_ansible
+from gcluster.schemas.adopt.inventories.kubespray import adopt_kubespray
 from gcluster.schemas.adopt.node_lists.openhpc import adopt_openhpc
 from gcluster.schemas.adopt.node_lists.warewulf import adopt_warewulf
 

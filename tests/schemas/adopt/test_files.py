@@ -12,7 +12,6 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gcluster.schemas.adopt.ansible import adopt_ansible
 from gcluster.schemas.adopt.aws.parallelcluster import adopt_parallelcluster
 from gcluster.schemas.adopt.aws.place import AwsPlace
 from gcluster.schemas.adopt.draft import (
@@ -22,6 +21,7 @@ from gcluster.schemas.adopt.draft import (
     spec_text,
 )
 from gcluster.schemas.adopt.gcp.toolkit import adopt_toolkit
+from gcluster.schemas.adopt.inventories.ansible import adopt_ansible
 from gcluster.schemas.adopt.source import Source, words
 from gcluster.schemas.load import Loaded, load
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
-from gcluster.schemas.adopt.ansible import adopt_ansible
 from gcluster.schemas.adopt.aws.parallelcluster import adopt_parallelcluster
 from gcluster.schemas.adopt.aws.place import AwsPlace
 from gcluster.schemas.adopt.draft import Adopted, architecture_of
 from gcluster.schemas.adopt.gcp.toolkit import adopt_toolkit
-from gcluster.schemas.adopt.kubespray import adopt_kubespray
+from gcluster.schemas.adopt.inventories.ansible import adopt_ansible
+from gcluster.schemas.adopt.inventories.kubespray import adopt_kubespray
 from gcluster.schemas.adopt.slurm.cluster import adopt_slurm
 from gcluster.schemas.adopt.slurm.output import read_slurm
 
@@ -293,6 +296,22 @@ def test_taints_of_kubespray_s_nodes_are_carried_and_others_are_listed() -> None
         ]
     } in of_pools
     assert "nonsense" in of_kind(found, "lost")
+
+
+def test_of_kubespray_s_sample_only_what_was_changed_is_listed_by_name(root: Path) -> None:
+    table = root / "schemas" / "adopt" / "inventories" / "kubespray.yaml"
+    sample = yaml.safe_load(table.read_text(encoding="utf-8"))
+    assert len(sample) > 100
+    changed = {"metrics_server_enabled": True, "ingress_nginx_enabled": False, "kube_log_level": 4}
+    groups = {"kube_control_plane": ["m1"], "kube_node": ["n1"]}
+    data = {name: {"hosts": hosts} for name, hosts in groups.items()}
+    hostvars = dict.fromkeys(("m1", "n1"), sample | changed)
+    found = adopt_kubespray({**data, "_meta": {"hostvars": hostvars}}, name="c", **ABOUT)
+    assert found.spec["scheduler"]["addons"] == ["metrics-server"]
+    named = re.findall(r"variable (\w+) of", of_kind(found, "lost"))
+    assert named == ["kube_log_level"]
+    assert "variables: as kubespray's sample has them" in of_kind(found, "replaced")
+    assert found.settings.total == len(sample | changed) + 2  # two hosts
 
 
 def test_policies_and_priorities_of_parallelcluster_are_carried() -> None:

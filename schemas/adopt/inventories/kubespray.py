@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
 from typing import Any
 
-from .draft import Adopted, Draft, NothingToAdopt
+from ...structure.decoding import decode_yaml
+from ..draft import Adopted, Draft, NothingToAdopt
 from .inventory import SITE, Inventory, host_entry, leave_variables, read_inventory, way_in
 
 _PLANES = ("kube_control_plane", "kube-master", "kube_master")
@@ -36,13 +39,14 @@ _READ: dict[str, tuple[str, str]] = {
     "metallb_enabled": ("the spec has no load balancer of services on bare metal", "lost"),
     "helm_enabled": (_REPLACED, "replaced"),
     "nvidia_accelerator_enabled": ("GPUs are set up where machines have them", "replaced"),
+    "kubernetes_audit": ("the API server writes an audit log", "replaced"),
     "nvidia_gpu_nodes": ("GPUs are set up where machines have them", "replaced"),
 }
 _REPORTED = frozenset(
     {
         "kube_network_plugin", "kube_pods_subnet", "kube_service_addresses", "kube_version",
-        "loadbalancer_apiserver", "kube_vip_address", "kube_vip_enabled", "node_labels",
-        "node_taints",
+        "loadbalancer_apiserver", "kube_vip_address", "kube_vip_enabled", "metrics_server_enabled",
+        "node_labels", "node_taints",
     }
 )  # fmt: skip
 
@@ -107,9 +111,40 @@ def adopt_kubernetes(read: Inventory, draft: Draft) -> Adopted:
     _settings(read, len(planes), draft)
     domains = {each.get("cluster_name", _DOMAIN) for each in read.variables.values()}
     carried = _REPORTED | ({"cluster_name"} if domains == {_DOMAIN} else set())
-    leave_variables(read, draft, _READ | dict.fromkeys(carried, ("", "")))
+    usual = _usual(read) - carried
+    leave_variables(read, draft, _READ | dict.fromkeys(carried, ("", "")), apart=usual)
+    if usual:
+        why = "as kubespray's sample has them, or switched off: gcluster has its own"
+        draft.leave(f"{len(usual)} variables", why, "replaced", settings=len(usual))
     draft.leave("storage", "classes of storage are the spec's: write storage before `up`")
     return draft.finished()
+
+
+def _usual(read: Inventory) -> set[str]:
+    """Return variables that nothing is lost with: with the sample's values, or switched off."""
+    said: dict[str, list[Any]] = {}
+    for each in read.variables.values():
+        for key, value in each.items():
+            said.setdefault(key, []).append(value)
+    listed = {key for key, (_, kind) in _READ.items() if kind == "replaced"}
+    return {
+        key
+        for key, values in said.items()
+        if key not in listed and all(_is_usual(key, value) for value in values)
+    }
+
+
+def _is_usual(key: str, value: Any) -> bool:
+    """Say whether a value is the sample's; variables of an ini file are all text."""
+    if key.endswith("_enabled") and str(value).lower() in {"false", "no"}:
+        return True
+    sample = _sample()
+    return key in sample and str(value).lower() == str(sample[key]).lower()
+
+
+@cache
+def _sample() -> dict[str, Any]:
+    return decode_yaml(Path(__file__).with_suffix(".yaml").read_bytes(), dict[str, Any])
 
 
 def _pools(nodes: list[str], read: Inventory) -> dict[str, list[str]]:
@@ -180,6 +215,8 @@ def _settings(read: Inventory, planes: int, draft: Draft) -> None:
     ):
         if said.get(key) and "{{" not in str(said[key]):
             draft.scheduler[field] = str(said[key])
+    if str(said.get("metrics_server_enabled")).lower() in {"true", "yes"}:
+        draft.scheduler["addons"] = ["metrics-server"]
     version = str(said.get("kube_version") or "").removeprefix("v")
     if version and "{{" not in version:
         draft.more["software"] = {"kubernetes": version}

@@ -11,10 +11,10 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
-from .draft import Adopted, Draft, NothingToAdopt
+from ..draft import Adopted, Draft, NothingToAdopt
+from ..source import Kind
 from .inventory import SITE, Inventory, host_entry, leave_variables, read_inventory, way_in
 from .kubespray import adopt_kubernetes, is_kubernetes
-from .source import Kind
 
 Role: TypeAlias = Literal["controller", "login", "compute"]
 _ORDER: tuple[Role, ...] = ("controller", "login", "compute")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import msgspec
 
-from .draft import Draft, NothingToAdopt
-from .source import Kind
+from ..draft import Draft, NothingToAdopt
+from ..source import Kind
 
 SITE = "here"
 _JUMP = re.compile(r"(?:-J\s*|ProxyJump[= ])([\w.@:-]+)")
@@ -148,7 +148,10 @@ def host_entry(host: str, inventory: Inventory, ssh: Mapping[str, Any]) -> Any:
 
 
 def leave_variables(
-    inventory: Inventory, draft: Draft, read: Mapping[str, tuple[str, str]] | None = None
+    inventory: Inventory,
+    draft: Draft,
+    read: Mapping[str, tuple[str, str]] | None = None,
+    apart: Collection[str] = (),
 ) -> None:
     """List and count variables, each name once, by name alone: their values may be secrets.
 
@@ -156,8 +159,10 @@ def leave_variables(
         inventory: its variables.
         draft: they are listed there.
         read: variable -> ("" where the spec says it, else why not; kind), of those looked at.
+        apart: variables that are listed elsewhere.
     """
-    names = Counter(key for each in inventory.variables.values() for key in each)
+    said = (key for each in inventory.variables.values() for key in each)
+    names = Counter(key for key in said if key not in apart)
     for key, count in sorted(names.items()):
         hosts = f"{count} {'host' if count == 1 else 'hosts'}"
         why = (read or {}).get(key)

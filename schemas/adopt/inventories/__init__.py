@@ -1,0 +1,1 @@
+"""Inventories of Ansible: hosts that are there, of any playbook or of kubespray."""
