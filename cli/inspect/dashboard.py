@@ -9,7 +9,7 @@ from ...lifecycle.cluster.outcome import Exit, failure
 from ...lifecycle.nodes.ssh import SshSession
 from ...lifecycle.status.dashboard.answers import Answers
 from ...lifecycle.status.dashboard.server import DashboardServer
-from ...lifecycle.status.waste.prometheus import prometheus_of
+from ...lifecycle.status.waste.kubernetes import is_of_pods, metrics_of
 from ..console import emit, say
 from ..options import Target
 
@@ -23,12 +23,14 @@ def command(
 ) -> Exit:
     """Serve a page on 127.0.0.1: health, waste, slow jobs, risks.
 
-    It queries the cluster's Prometheus through your SSH, and changes nothing. Ctrl-C ends it. From
-    another machine, open it through ssh -L PORT:127.0.0.1:PORT.
+    It queries the cluster's Prometheus through your SSH (under Kubernetes in its pod), and changes
+    nothing. Ctrl-C ends it. From another machine, open it through ssh -L PORT:127.0.0.1:PORT.
     """
     opened = open_cluster(cluster, running=True)
     with SshSession(opened.workdir) as session:
-        answers = Answers(opened.name, prometheus_of(opened, session))
+        answers = Answers(
+            opened.name, metrics_of(opened, session), of_pods=is_of_pods(opened)
+        )
         answers.overview()  # what can't be queried is reported here, and not in a browser
         try:
             server = DashboardServer(answers, port)

@@ -10,14 +10,10 @@ from rich.live import Live
 from rich.text import Text
 
 from ...lifecycle.cluster.cluster import Cluster, open_cluster
-from ...lifecycle.cluster.hosts import existing_hosts
 from ...lifecycle.cluster.outcome import Exit
-from ...lifecycle.kubernetes.managed.login import kubectl_of
 from ...lifecycle.nodes.ssh import SshSession
-from ...lifecycle.status.waste.kubernetes import NOW, query_in_pod
-from ...lifecycle.status.waste.now import Now, read_now
-from ...lifecycle.status.waste.prometheus import prometheus_of, refuse_unwatched
-from ...schemas.spec import KubernetesScheduler
+from ...lifecycle.status.waste.kubernetes import NOW, is_of_pods, metrics_of
+from ...lifecycle.status.waste.now import SLURM, Now, read_now
 from ..console import say, stdout
 from ..options import Format, OutputFormat, Target
 from ..render.document import answer
@@ -62,12 +58,8 @@ def _look(cluster: Cluster, session: SshSession, grafana: str | None) -> Callabl
     Raises:
         LifecycleError: its spec has no monitoring (GC1197), or it has no such host (GC908).
     """
-    if not isinstance(cluster.spec.scheduler, KubernetesScheduler):
-        query = prometheus_of(cluster, session)
-        return lambda: read_now(cluster.name, query, time.time(), grafana)
-    refuse_unwatched(cluster.spec, str(cluster.spec_path))
-    in_pod = query_in_pod(kubectl_of(session, existing_hosts(cluster)))
-    return lambda: read_now(cluster.name, in_pod, time.time(), grafana, NOW)
+    query, queries = metrics_of(cluster, session), NOW if is_of_pods(cluster) else SLURM
+    return lambda: read_now(cluster.name, query, time.time(), grafana, queries)
 
 
 def _watch(look: Callable[[], Now], rows: int | None) -> None:

@@ -57,6 +57,21 @@ def boards() -> dict[str, Board]:
     return {board.name: board for board in found}
 
 
+@lru_cache(maxsize=1)
+def boards_of_pods() -> dict[str, Board]:
+    """Return the boards of a Kubernetes cluster by name, without panels of Slurm's figures."""
+    slurm = {"slurm", "slurmdbd"}
+    kept = {
+        name: msgspec.structs.replace(
+            board, panels=tuple(panel for panel in board.panels if not slurm & set(panel.needs))
+        )
+        for name, board in boards().items()
+        if not slurm & set(board.needs)
+    }
+    own = read_data_file(DATA / "pods.yaml", _Boards).boards
+    return kept | {board.name: board for board in own}
+
+
 def boards_for(conditions: Collection[Condition]) -> list[Board]:
     """Return the boards of a cluster that has what is listed, without panels that need more."""
     return [

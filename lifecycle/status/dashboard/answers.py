@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterable, Mapping
 import msgspec
 
 from ....inventory.alerts import alert_rules
-from ....inventory.dashboards import Board, Finding, boards, findings
-from ..waste.now import Now, read_now
+from ....inventory.dashboards import Board, Finding, boards, boards_of_pods, findings
+from ..waste.kubernetes import NOW
+from ..waste.now import SLURM, Now, read_now
 from ..waste.prometheus import QueryPrometheus, Sample, instant, over_time
 
 NOW_S, BOARD_S = 10.0, 20.0
@@ -27,6 +28,8 @@ _POINTS = 240
 MOST_SERIES = 40
 """Of one query; more lines than that can't be distinguished."""
 _JOB = re.compile(r"[0-9]{1,12}")
+_OF_PODS = re.compile(r"[a-z0-9-]{1,63}/[a-z0-9.-]{1,253}")
+"""Names of a namespace and of what made pods there: Kubernetes' DNS labels and subdomains."""
 _ALERT = {
     "alerts": 'ALERTS{severity!="none"}',
     "since": 'ALERTS_FOR_STATE{severity!="none"}',
@@ -115,12 +118,21 @@ class Charts(msgspec.Struct, frozen=True, kw_only=True):
 class Answers:
     """Answers of one cluster's Prometheus, each kept for some seconds."""
 
-    def __init__(self, cluster: str, query: QueryPrometheus) -> None:
-        """Take the cluster's name and how to query its Prometheus; nothing is queried yet."""
-        self.cluster, self.query = cluster, query
+    def __init__(self, cluster: str, query: QueryPrometheus, *, of_pods: bool = False) -> None:
+        """Take the cluster's name and how to query its Prometheus; nothing is queried yet.
+
+        Args:
+            cluster: its name.
+            query: queries its Prometheus.
+            of_pods: under Kubernetes: a job is what made pods, NAMESPACE/NAME.
+        """
+        self.cluster, self.query, self._of_pods = cluster, query, of_pods
+        self._boards = boards_of_pods() if of_pods else boards()
         self._lock = threading.Lock()
         self._kept: dict[tuple[str, ...], tuple[float, bytes]] = {}
         self._names: dict[str, frozenset[str]] = {"node": frozenset(), "pool": frozenset()}
+        if of_pods:
+            self._names["job"] = frozenset()
 
     def overview(self) -> bytes:
         """Return an Overview as JSON. Raises LifecycleError (GC1198) without Prometheus."""
@@ -138,7 +150,7 @@ class Answers:
             UnknownError: there is no such board, time, pool, node or job.
             LifecycleError: Prometheus doesn't answer (GC1198).
         """
-        board = boards().get(name)
+        board = self._boards.get(name)
         if board is None or hours not in {str(each) for each in HOURS}:
             raise UnknownError
         if board.variable in self._names and of not in self._names[board.variable]:
@@ -151,8 +163,10 @@ class Answers:
         if board.variable is None:
             return not of
         if board.variable == "job":
-            return _JOB.fullmatch(of) is not None
-        return of in self._names[board.variable]
+            known = _OF_PODS if self._of_pods else _JOB
+            if known.fullmatch(of) is None:
+                return False
+        return board.variable not in self._names or of in self._names[board.variable]
 
     def _keep(
         self, key: tuple[str, ...], seconds: float, make: Callable[[], Overview | Charts]
@@ -168,13 +182,15 @@ class Answers:
 
     def _overview(self) -> Overview:
         at = time.time()
-        now = read_now(self.cluster, self.query, at)
+        now = read_now(self.cluster, self.query, at, queries=NOW if self._of_pods else SLURM)
         table = findings().next
         found = instant(self.query, _ALERT | {each.name: each.query for each in table}, at)
         self._names = {
             "node": frozenset(node.name for node in now.nodes),
             "pool": frozenset(node.pool for node in now.nodes),
         }
+        if self._of_pods:
+            self._names["job"] = frozenset(job.job for job in now.jobs)
         since = {_identity(each): each.value for each in found["since"]}
         alerts = [_firing(each, since.get(_identity(each))) for each in found["alerts"]]
         return Overview(
@@ -215,7 +231,7 @@ class Answers:
                 )
             )
         slow: tuple[Found, ...] = ()
-        if board.variable == "job":
+        if board.variable == "job" and not self._of_pods:  # its queries are of Slurm's jobs
             table = findings().slow
             holds = {each.name: _filled(each.query, "job", of) for each in table}
             slow = tuple(_found(table, instant(self.query, holds, end)))
@@ -230,7 +246,12 @@ class Answers:
 
 
 def _filled(query: str, variable: str | None, value: str) -> str:
-    return query if variable is None else query.replace(f"${variable}", value)
+    if variable is None:
+        return query
+    namespace, _, owner = value.partition("/")
+    for name, text in {variable: value, "namespace": namespace, "owner": owner}.items():
+        query = query.replace(f"${name}", text)
+    return query
 
 
 def _identity(sample: Sample) -> frozenset[tuple[str, str]]:

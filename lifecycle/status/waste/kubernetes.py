@@ -1,4 +1,4 @@
-"""What `top` and `report` query of a Kubernetes cluster's Prometheus, and how it is reached.
+"""What `top`, `report` and `dashboard` query of a Kubernetes cluster's Prometheus, and how it is reached.
 
 It has no port outside of its pod's network, whose policy lets in its own namespace alone: queries
 are made inside its pod, by one `kubectl exec`, with the rights that all verbs have.
@@ -12,8 +12,13 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from ....inventory.compile.kubernetes_objects.monitoring.secrets import NAMESPACE
+from ....schemas.spec import KubernetesScheduler
+from ...cluster.cluster import Cluster
+from ...cluster.hosts import existing_hosts
 from ...kubernetes.kubectl import ApiRefused, ApiSilent, Kubectl
-from .prometheus import Query, QueryPrometheus, silent
+from ...kubernetes.managed.login import kubectl_of
+from ...nodes.ssh import SshSession
+from .prometheus import Query, QueryPrometheus, prometheus_of, refuse_unwatched, silent
 from .queries import Queries
 
 _SERVICE = "service/gcluster-prometheus"
@@ -28,6 +33,23 @@ done
 """
 """For the shell of Prometheus' image (busybox): each answer ends its line. An error of Prometheus'
 comes with another status than 200, of which wget prints nothing."""
+
+
+def is_of_pods(cluster: Cluster) -> bool:
+    """Say whether pods are what holds a cluster's GPUs."""
+    return isinstance(cluster.spec.scheduler, KubernetesScheduler)
+
+
+def metrics_of(cluster: Cluster, session: SshSession) -> QueryPrometheus:
+    """Return how to query a cluster's Prometheus, of whichever scheduler it has.
+
+    Raises:
+        LifecycleError: its spec has no monitoring (GC1197), or it has no such host (GC908).
+    """
+    if not is_of_pods(cluster):
+        return prometheus_of(cluster, session)
+    refuse_unwatched(cluster.spec, str(cluster.spec_path))
+    return query_in_pod(kubectl_of(session, existing_hosts(cluster)))
 
 
 def query_in_pod(kubectl: Kubectl, port: int = _PORT) -> QueryPrometheus:

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from ....inventory.hosts import ClusterInventory, Host
-from ....schemas.spec import ClusterSpec, KubernetesScheduler
+from ....schemas.spec import ClusterSpec
 from ...cluster.cluster import Cluster
 from ...cluster.hosts import existing_hosts
 from ...cluster.outcome import LifecycleError, failure
@@ -92,16 +92,9 @@ def prometheus_of(cluster: Cluster, session: SshSession) -> QueryPrometheus:
     """Return how to query the Prometheus of a cluster that isn't Kubernetes'.
 
     Raises:
-        LifecycleError: its spec has no monitoring or it is Kubernetes' (GC1197), or it has no such
-            host (GC908).
+        LifecycleError: its spec has no monitoring (GC1197), or it has no such host (GC908).
     """
     spec = cluster.spec
-    if isinstance(spec.scheduler, KubernetesScheduler):
-        raise failure(
-            "GC1197",
-            f"this doesn't query the metrics of {spec.name}: it is a Kubernetes cluster",
-            hint="docs/monitoring.md says how to open its Prometheus and Grafana",
-        )
     refuse_unwatched(spec, str(cluster.spec_path))
     return query_over_ssh(session, monitoring_host(spec, existing_hosts(cluster)))
 

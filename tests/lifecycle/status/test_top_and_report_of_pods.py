@@ -1,4 +1,4 @@
-"""`top` and `report` of a Kubernetes cluster, of a real Prometheus with known figures.
+"""`top`, `report` and `dashboard` of a Kubernetes cluster, of a real Prometheus with known figures.
 
 Debian's Prometheus serves two hours of samples. What runs in its pod runs here, by the words that
 `kubectl exec` gets; no cluster is behind it.
@@ -6,6 +6,8 @@ Debian's Prometheus serves two hours of samples. What runs in its pod runs here,
 
 from __future__ import annotations
 
+import json
+import re
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -13,11 +15,13 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 from tests.lifecycle.status import test_top_and_report as slurm
 
+from gcluster.inventory.dashboards import boards_of_pods
 from gcluster.inventory.waste import recording_rules
 from gcluster.lifecycle.cluster.outcome import LifecycleError
 from gcluster.lifecycle.kubernetes.kubectl import Kubectl
 from gcluster.lifecycle.nodes.ssh import Answer
 from gcluster.lifecycle.nodes.ssh.session import SshResult
+from gcluster.lifecycle.status.dashboard.answers import Answers, UnknownError
 from gcluster.lifecycle.status.waste.kubernetes import NOW, query_in_pod, report_queries
 from gcluster.lifecycle.status.waste.now import read_now
 from gcluster.lifecycle.status.waste.prometheus import QueryPrometheus
@@ -75,6 +79,8 @@ def of_pods() -> list[tuple[str, dict[str, str], float, int]]:
             ("gcluster:pod_owner", name | owner, 1, begins),
             ("kube_pod_start_time", name, 1_000, begins),
         ]
+        card = {"instance": "gpu001", "pool": "gpu", "gpu": pod["pod"][-1]}
+        found.append(("gcluster:pod_gpu:active", name | card, active / 2, begins))
     for account, held, active, begins in (("nlp", 4, 0.65, 0), ("vision", 2, 0, half)):
         own = {"account": account, "pool": "gpu"}
         found += [
@@ -149,6 +155,39 @@ def test_top_has_what_made_the_pods_by_waste(server: slurm.Server) -> None:
     assert now.problems == ()
 
 
+def test_the_dashboard_shows_what_made_the_pods(server: slurm.Server) -> None:
+    answers = Answers("campus", client(server), of_pods=True)
+
+    overview = json.loads(answers.overview())
+    assert [job["job"] for job in overview["now"]["jobs"]] == ["nlp/train", "vision/sleep"]
+    job = json.loads(answers.board("job", "1", "nlp/train"))
+    last = {
+        (chart["title"], line["name"]): [at for at in line["values"] if at is not None][-1]
+        for chart in job["charts"]
+        for line in chart["lines"]
+    }
+    held, by_pod, by_gpu, dollars = boards_of_pods()["job"].panels
+    assert last == pytest.approx({
+        (held.title, "held"): 4,
+        (held.title, "active"): 0.65,
+        (held.title, "below 1 % for 10 minutes"): 0,
+        (by_pod.title, "train-0"): 0.1625,
+        (by_pod.title, "train-1"): 0.1625,
+        (by_gpu.title, "gpu001 0"): 0.1625,
+        (by_gpu.title, "gpu001 1"): 0.1625,
+        (dollars.title, "held"): 10,
+        (dollars.title, "wasted"): 8.375,
+    })  # fmt: skip
+    money = json.loads(answers.board("money", "1", ""))
+    assert [chart["title"] for chart in money["charts"] if not chart["lines"]] == []
+
+
+@pytest.mark.parametrize("of", ["nlp/none", "7", 'nlp/train"} or up{a="', "nlp/TRAIN", ""])
+def test_a_job_that_isn_t_there_never_becomes_a_query(server: slurm.Server, of: str) -> None:
+    with pytest.raises(UnknownError):
+        Answers("campus", client(server), of_pods=True).board("job", "1", of)
+
+
 def test_a_report_has_accounts_by_waste(server: slurm.Server) -> None:
     report = read_report(
         "campus", client(server), since=server.end - 2 * 3600, until=server.end, of_pods=True
@@ -176,7 +215,14 @@ def test_a_query_that_prometheus_refuses_is_an_error(server: slurm.Server) -> No
 
 def test_what_is_queried_of_pods_is_recorded() -> None:
     recorded = {rule.record for rule in recording_rules()}
-    texts = " ".join([*NOW.texts.values(), *report_queries(60, 1).values()])
-    words = texts.replace("(", " ").replace(")", " ").replace("[60s]", " ").replace(",", " ")
+    shown = [
+        text
+        for name in ("job", "money")
+        for panel in boards_of_pods()[name].panels
+        for text in panel.queries.values()
+    ]
+    texts = " ".join([*NOW.texts.values(), *report_queries(60, 1).values(), *shown])
 
-    assert {word for word in words.split() if word.startswith("gcluster:")} <= recorded
+    queried = set(re.findall(r"gcluster:[a-z_:]+", texts))
+    assert "gcluster:pod_gpu:active" in queried
+    assert queried <= recorded
