@@ -28,9 +28,7 @@ def command(
     """
     opened = open_cluster(cluster, running=True)
     with SshSession(opened.workdir) as session:
-        answers = Answers(
-            opened.name, metrics_of(opened, session), of_pods=is_of_pods(opened)
-        )
+        answers = Answers(opened.name, metrics_of(opened, session), of_pods=is_of_pods(opened))
         answers.overview()  # what can't be queried is reported here, and not in a browser
         try:
             server = DashboardServer(answers, port)

@@ -1,4 +1,4 @@
-"""What `top`, `report` and `dashboard` query of a Kubernetes cluster's Prometheus, and how it is reached.
+"""What `top`, `report` and `dashboard` query of a Kubernetes cluster's Prometheus.
 
 It has no port outside of its pod's network, whose policy lets in its own namespace alone: queries
 are made inside its pod, by one `kubectl exec`, with the rights that all verbs have.
