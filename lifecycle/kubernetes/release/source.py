@@ -7,6 +7,9 @@ checksums.
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -14,7 +17,11 @@ from ....inventory.compile.kubernetes import KubernetesAt
 from ....schemas.diagnostics import Diagnostic, Severity
 from ....schemas.spec import ClusterSpec, KubernetesScheduler
 from ....schemas.stack.bundle import MANIFEST, NODE_FOLDER, KubernetesBundle, decode_kubernetes
+from ....stacks.local.engine import find_engine
+from ....stacks.local.image.base_image import ensure_base
+from ....stacks.provider import ProviderError
 from ...bundle.fetch import is_complete
+from ...cluster import places
 from ...cluster.outcome import Exit, LifecycleError, failure
 from ...cluster.progress import Reporter
 from .build import architecture, built_folder, ensure_built, planned_bundle
@@ -59,7 +66,8 @@ def ready_kubernetes(report: Reporter) -> KubernetesAt:
         LifecycleError: it can't be built (GC939, GC912), or a file of it is missing or has changed
             since it was built (GC1000). Nothing was changed on any node.
     """
-    folder, manifest = ensure_built(report)
+    with _base_image_meanwhile():
+        folder, manifest = ensure_built(report)
     broken = broken_files(folder, manifest)
     if broken:
         found = [
@@ -74,6 +82,25 @@ def ready_kubernetes(report: Reporter) -> KubernetesAt:
         ]
         raise LifecycleError(*found, exit_code=Exit.REFUSED)
     return _local_folder(manifest)
+
+
+@contextmanager
+def _base_image_meanwhile() -> Iterator[None]:
+    """Build what nodes start from while compilers run: it waits for downloads and disks mostly.
+
+    `up` needs it next, and reports then why it can't be had.
+    """
+    if _built() is not None:
+        yield
+        return
+
+    def build() -> None:
+        with suppress(ProviderError):
+            ensure_base(find_engine(), places.private_directory(places.cache_home()))
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(build)
+        yield
 
 
 def bundled_at(manifest: KubernetesBundle) -> KubernetesAt:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gcluster.lifecycle.kubernetes.release import build, golang
+from gcluster.lifecycle.kubernetes.release import build, golang, source
 from gcluster.lifecycle.kubernetes.release.image_archive import Layer, packed
 from gcluster.lifecycle.kubernetes.release.release import Release
 
@@ -43,4 +43,6 @@ def compiled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(golang, "compile_program", compile_program)
     monkeypatch.setattr(build, "package_layer", package_layer)
+    monkeypatch.setattr(source, "find_engine", lambda: None)
+    monkeypatch.setattr(source, "ensure_base", lambda *_: done.append("base image"))
     return done

@@ -49,6 +49,18 @@ def test_versions_are_those_that_the_modules_require() -> None:
     )
 
 
+def test_programs_share_what_is_compiled_once() -> None:
+    kube = required("kube")
+    others = {**required("etcd"), **required("coredns")}
+    shared = kube.keys() & others.keys()
+    assert len(shared) > 50
+    for program in ("etcd", "coredns"):
+        theirs = required(program)
+        assert {name: theirs[name] for name in shared & theirs.keys()} == {
+            name: kube[name] for name in shared & theirs.keys()
+        }, f"{program}: Go compiles a package once for each version of its module"
+
+
 @pytest.mark.usefixtures("either")
 def test_every_image_has_the_tag_of_its_version() -> None:
     made_of = recipe()

@@ -10,7 +10,7 @@ import pytest
 from gcluster.lifecycle.cluster.cluster import Cluster, open_cluster
 from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
 from gcluster.lifecycle.cluster.progress import silent
-from gcluster.lifecycle.kubernetes.release import build
+from gcluster.lifecycle.kubernetes.release import build, source
 from gcluster.lifecycle.kubernetes.release.source import (
     describe_source,
     ready_kubernetes,
@@ -19,6 +19,7 @@ from gcluster.lifecycle.kubernetes.release.source import (
 from gcluster.lifecycle.planning.plan import make_plan
 from gcluster.schemas.load import load
 from gcluster.schemas.stack.bundle import IMAGES
+from gcluster.stacks.provider import provider_error
 
 from .spec import TEXT, spec_of
 
@@ -63,9 +64,27 @@ def test_a_plan_reports_where_the_bundle_is(compiled: list[str], cluster: Cluste
 
 def test_up_builds_it_and_checks_every_file(compiled: list[str]) -> None:
     at = ready_kubernetes(silent)
-    assert compiled
+    assert {"kube", "base image"} <= {*compiled}
     assert at.root == f"file:///srv/gcluster/kubernetes/{at.manifest.key}"
     assert all(file.sha256 for file in at.manifest.files)
+
+
+def test_up_builds_what_is_built_no_second_time(compiled: list[str]) -> None:
+    ready_kubernetes(silent)
+    compiled.clear()
+    ready_kubernetes(silent)
+    assert compiled == []
+
+
+def test_nodes_without_an_image_are_reported_by_the_step_that_needs_it(
+    compiled: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse() -> None:
+        raise provider_error("GC912", "no container engine")
+
+    monkeypatch.setattr(source, "find_engine", refuse)
+    assert ready_kubernetes(silent).manifest.images
+    assert "base image" not in compiled
 
 
 @pytest.mark.parametrize("broken", ["missing", "other"])
