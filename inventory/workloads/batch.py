@@ -16,7 +16,7 @@ from ...schemas.spec.units import Duration
 from ..compile.gpu.nccl import node_environment
 from ..compile.slurm.job_programs import PROGRAMS
 from .checkpoints import WriteSpeed, folder, interval
-from .launch import NEAR_GPU, binds_near_gpus, is_torch, node_program
+from .launch import NEAR_GPU, binds_near_gpus, is_one_per_node, node_program
 from .place import Place, place_of
 
 CHECKPOINTS = f"{PROGRAMS}/job-checkpoint.py"
@@ -85,7 +85,7 @@ def _directives(name: str, workload: Workload, place: Place) -> list[str]:
     saved = workload.checkpoint
     fewest = workload.fewest_nodes or place.nodes
     keeps_nodes = bool(workload.spares) or fewest < place.nodes
-    tasks = 1 if is_torch(workload) else place.processes
+    tasks = 1 if is_one_per_node(workload) else place.processes
     options = [
         f"--job-name={name}",
         f"--partition={place.partition}",
@@ -209,7 +209,7 @@ def _rendezvous() -> list[str]:
 def _node(workload: Workload, place: Place, checkpoints: str | None) -> list[str]:
     """Return the program of each task of srun, as a here-document."""
     return [
-        f"# What each {'node' if is_torch(workload) else 'process'} runs.",
+        f"# What each {'node' if is_one_per_node(workload) else 'process'} runs.",
         "node=$(cat <<'NODE'",
         'ulimit -S -l "$(ulimit -H -l)" -n "$(ulimit -H -n)"',
         *(
@@ -228,7 +228,7 @@ def _node(workload: Workload, place: Place, checkpoints: str | None) -> list[str
 
 def _launch(workload: Workload, place: Place, checkpoints: str | None) -> list[str]:
     """Return the last command: it starts the processes, and again when something ends them."""
-    alone = is_torch(workload) or place.processes == 1
+    alone = is_one_per_node(workload) or place.processes == 1
     saved, fewest = workload.checkpoint, workload.fewest_nodes
     own = [
         f"--nodes={place.nodes}",

@@ -296,6 +296,7 @@ class _Compiled:
                     '--master-addr="$MASTER_ADDR"',
                     '--master-port="$MASTER_PORT"',
                 ),
+                node='"$JOB_COMPLETION_INDEX"',
                 ranks=(
                     "export LOCAL_RANK=$1",
                     f"export RANK=$((JOB_COMPLETION_INDEX * {self._place.processes} + $1))",

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import shlex
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from ...schemas.spec import (
+    AccelerateWorkload,
     CommandWorkload,
-    DeepspeedWorkload,
-    MegatronWorkload,
+    JaxWorkload,
     MpiWorkload,
+    RayWorkload,
     TorchrunElasticWorkload,
-    TorchrunWorkload,
+    TorchtitanWorkload,
     TorchWorkload,
     Workload,
 )
+from .options import framework_options
 from .place import Place
 
 NEAR_GPU = """\
@@ -30,22 +32,26 @@ export near_gpu CUDA_DEVICE_ORDER=PCI_BUS_ID
 """
 
 
-_Torch: TypeAlias = (
-    TorchrunWorkload | TorchrunElasticWorkload | DeepspeedWorkload | MegatronWorkload
-)
+def is_one_per_node(workload: Workload) -> bool:
+    """Whether a program on each node starts its processes: torchrun, accelerate, Ray."""
+    return isinstance(workload, TorchWorkload | RayWorkload)
 
 
-def is_torch(workload: Workload) -> bool:
-    """Whether torchrun starts its processes, one torchrun a node."""
-    return isinstance(workload, TorchWorkload)
-
-
-def binds_near_gpus(workload: Workload, place: Place) -> bool:
+def binds_near_gpus(workload: Workload | TorchWorkload, place: Place) -> bool:
     """Whether workers are bound to the cores next to their GPUs (several sockets, NVIDIA)."""
     cpu = place.node.machine.cpu if place.node.machine is not None else None
     several = cpu is not None and (cpu.sockets or 1) > 1
     whole = place.has_real_gpus and place.processes == place.gpus
-    return is_torch(workload) and whole and several and place.node.has_gpu_of("nvidia")
+    return (
+        isinstance(workload, TorchWorkload)
+        and whole
+        and several
+        and place.node.has_gpu_of("nvidia")
+    )
+
+
+_RAY_HEAD_S = 300
+"""Until the head of a Ray cluster must answer."""
 
 
 class Rendezvous(NamedTuple):
@@ -55,6 +61,8 @@ class Rendezvous(NamedTuple):
     """Lines before torchrun."""
     options: tuple[str, ...]
     """Of torchrun."""
+    node: str
+    """Number of this node, from 0, as bash takes it."""
     ranks: tuple[str, ...]
     """Lines that set RANK, LOCAL_RANK and WORLD_SIZE of a process that no torchrun starts."""
 
@@ -75,6 +83,7 @@ UNDER_SLURM = Rendezvous(
         '--rdzv-conf="is_host=$is_host"',
         '--local-addr="$address"',
     ),
+    node='"$SLURM_NODEID"',
     ranks=("export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID WORLD_SIZE=$SLURM_NTASKS",),
 )
 
@@ -85,7 +94,7 @@ def node_program(
     checkpoints: str | None,
     rendezvous: Rendezvous = UNDER_SLURM,
 ) -> list[str]:
-    """Return the lines that each node, or each process without torchrun, runs; the last by exec.
+    """Return the lines that each node, or each process that srun starts, runs.
 
     Args:
         workload: what to start.
@@ -93,8 +102,14 @@ def node_program(
         checkpoints: folder of its checkpoints; None: it has none.
         rendezvous: how its processes find each other.
     """
+    if isinstance(workload, AccelerateWorkload):
+        return _accelerate(workload, place, rendezvous)
     if isinstance(workload, TorchWorkload):
         return _torchrun(workload, place, checkpoints, rendezvous)
+    if isinstance(workload, RayWorkload):
+        return _ray(workload, place, rendezvous)
+    if isinstance(workload, JaxWorkload):
+        return _jax(workload, place)
     command = shlex.join(_command(workload))
     if isinstance(workload, MpiWorkload):
         return [f"exec {command}"]
@@ -110,8 +125,13 @@ def _command(workload: Workload) -> list[str]:
     return workload.command
 
 
+def _program(workload: TorchWorkload | JaxWorkload | RayWorkload) -> list[str]:
+    """Return the program and its arguments as words of bash."""
+    return [shlex.quote(each) for each in (workload.script, *workload.arguments)]
+
+
 def _torchrun(
-    workload: _Torch, place: Place, checkpoints: str | None, rendezvous: Rendezvous
+    workload: TorchWorkload, place: Place, checkpoints: str | None, rendezvous: Rendezvous
 ) -> list[str]:
     nodes, restarts = str(place.nodes), 0
     if isinstance(workload, TorchrunElasticWorkload):
@@ -124,31 +144,102 @@ def _torchrun(
         f"--max-restarts={restarts}",
         *rendezvous.options,
     ]
-    words = [shlex.quote(workload.script), *map(shlex.quote, workload.arguments)]
-    words += _framework_options(workload, checkpoints)
+    words = [*_program(workload), *framework_options(workload, checkpoints)]
+    is_module = isinstance(workload, TorchtitanWorkload)
     if binds_near_gpus(workload, place):
         options += ["--no-python", 'bash -c "$near_gpu" near_gpu python3 -u']
+    options += ["-m"] if is_module else []
     return [*rendezvous.setup, "exec torchrun \\", *_continued([*options, *words])]
 
 
-def _framework_options(workload: TorchWorkload, checkpoints: str | None) -> list[str]:
-    """Return what the framework's own programs take, as their help spells it."""
-    if isinstance(workload, DeepspeedWorkload):
-        return ["--deepspeed", f"--deepspeed_config={shlex.quote(workload.config)}"]
-    if not isinstance(workload, MegatronWorkload):
-        return []
-    sizes = workload.parallel
-    own = [
-        f"--tensor-model-parallel-size={sizes.tensor}",
-        f"--pipeline-model-parallel-size={sizes.pipeline}",
-        f"--context-parallel-size={sizes.context}",
-        f"--expert-model-parallel-size={sizes.expert}",
-        f"--micro-batch-size={sizes.micro_batch}",
-        f"--global-batch-size={sizes.global_batch}",
+def _accelerate(workload: AccelerateWorkload, place: Place, rendezvous: Rendezvous) -> list[str]:
+    """Return accelerate's line, as its examples/slurm has it but for the rendezvous.
+
+    There it is c10d, which gives workers the first node's name; that may be in no DNS. The static
+    one gives them --main_process_ip, and takes each node's number.
+    """
+    processes = place.nodes * place.processes
+    options = [
+        *([f"--config_file={shlex.quote(workload.config)}"] if workload.config else []),
+        # Without it accelerate starts one process where it sees one GPU or none.
+        *(["--multi_gpu"] if workload.config is None and processes > 1 else []),
+        f"--num_processes={processes}",
+        f"--num_machines={place.nodes}",
+        f"--machine_rank={rendezvous.node}",
+        "--rdzv_backend=static",
+        "--same_network",
+        '--main_process_ip="$MASTER_ADDR"',
+        '--main_process_port="$MASTER_PORT"',
     ]
-    if checkpoints is not None:
-        own += ['--save="$GCLUSTER_CHECKPOINTS"', '--load="$GCLUSTER_CHECKPOINTS"']
-    return own
+    if binds_near_gpus(workload, place):
+        options += ["--no_python", 'bash -c "$near_gpu" near_gpu python3 -u']
+    return ["exec accelerate launch \\", *_continued([*options, *_program(workload)])]
+
+
+def _jax(workload: JaxWorkload, place: Place) -> list[str]:
+    """Return what a process of JAX runs.
+
+    `jax.distributed.initialize()` reads number and count of processes from Slurm's variables, and
+    takes for a process the GPU of its number on the node. The coordinator's address is given, for
+    by itself JAX takes the first node's name, which may be in no DNS.
+    """
+    each = place.gpus // place.processes if place.has_real_gpus else 0
+    devices = [
+        f"first=$((SLURM_LOCALID * {each}))",
+        f'JAX_LOCAL_DEVICE_IDS="$(seq -s, "$first" "$((first + {each - 1}))")"',
+        "export JAX_LOCAL_DEVICE_IDS",
+    ]
+    return [
+        "# As jax.distributed.initialize() reads it; the rest it takes from Slurm's variables.",
+        'export JAX_COORDINATOR_ADDRESS="$MASTER_ADDR:$MASTER_PORT"',
+        *(devices if each > 1 else []),
+        "exec python3 -u \\",
+        *_continued(_program(workload)),
+    ]
+
+
+def _ray(workload: RayWorkload, place: Place, rendezvous: Rendezvous) -> list[str]:
+    """Return what a node of a Ray cluster runs: the head and the program, or a worker.
+
+    `ray start --block` ends the node's Ray processes when it gets SIGTERM; `ray stop` would end
+    those of another job of the same user too. Source: ray, doc/source/cluster/doc_code/
+    slurm-basic.sh, which starts the same in a step for each node.
+    """
+    cpus = place.cpus * place.processes
+    sizes = [
+        f"--num-cpus={cpus}" if cpus else '--num-cpus="${SLURM_CPUS_ON_NODE:-1}"',
+        f"--num-gpus={place.gpus if place.has_real_gpus else 0}",
+        "--disable-usage-stats",
+        "--block",
+    ]
+    return [
+        *rendezvous.setup,
+        'reached() { (: <"/dev/tcp/$MASTER_ADDR/$MASTER_PORT") 2>/dev/null; }',
+        'if [ "$is_host" = true ]; then',
+        '  ray start --head --node-ip-address="$MASTER_ADDR" --port="$MASTER_PORT" \\',
+        f"    --include-dashboard=false {' '.join(sizes)} &",
+        "  ray=$!",
+        '  until reached; do kill -0 "$ray" || exit 1; sleep 1; done',
+        '  export RAY_ADDRESS="$MASTER_ADDR:$MASTER_PORT"',
+        "  code=0",
+        f"  python3 -u {' '.join(_program(workload))} || code=$?",
+        '  kill -TERM "$ray" && wait "$ray" || true',
+        '  exit "$code"',
+        "fi",
+        "# A worker: it joins when the head answers. When it does no more Slurm ends what is here;",
+        "# Ray itself would look for the head for another minute.",
+        f"for _ in $(seq {_RAY_HEAD_S}); do",
+        "  reached && break",
+        "  sleep 1",
+        "done",
+        'ray start --address="$MASTER_ADDR:$MASTER_PORT" --node-ip-address="$address" \\',
+        f"  {' '.join(sizes)} &",
+        "ray=$!",
+        "while reached; do",
+        '  kill -0 "$ray" 2>/dev/null || exit 1',
+        "  sleep 2",
+        "done",
+    ]
 
 
 def _continued(words: list[str]) -> list[str]:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from ...derived.storage import write_bytes_per_s
 from ...diagnostics import PathTuple, Severity, listing
 from ...spec import (
-    MegatronWorkload,
+    Degrees,
+    Parallel,
     Pool,
     ScratchStorage,
 )
@@ -18,7 +19,7 @@ from .workloads import AT, NEEDS, WorkloadPlace, placed
 
 @check("GC1205", summary="The parallel sizes of a workload don't fit its GPUs.")
 def parallel_sizes(context: CheckContext) -> Iterator[Finding]:
-    """The sizes of Megatron's parallelism divide the GPUs of the workload.
+    """The sizes of `parallel` (Megatron, NeMo, torchtitan) divide the GPUs of the workload.
 
     tensor x pipeline x context divides all GPUs; what is left is data parallel. Tensor parallelism
     exchanges activations in every layer, so it stays inside an NVLink domain. Experts are
@@ -27,31 +28,29 @@ def parallel_sizes(context: CheckContext) -> Iterator[Finding]:
     """
     for name, workload, place in placed(context):
         each = place.gpus_of_a_node(context)
-        if not isinstance(workload, MegatronWorkload) or not each:
+        sizes = getattr(workload, "parallel", None)
+        if not isinstance(sizes, Degrees) or not each:
             continue
         gpus = workload.node_count(each) * workload.gpus_per_node(each)
         domains = [m.nvlink.domain_gpus for m in place.machines(context) if m and m.nvlink]
         domain = min(domains, default=1)
-        problem = _wrong_sizes(workload, gpus, domain)
+        problem = _wrong_sizes(sizes, gpus, domain)
         if problem is not None:
             key, what, hint, severity = problem
             path: PathTuple = (AT, name, "parallel", key)
             size: PathTuple = (AT, name, "nodes" if workload.gpus is None else "gpus")
             yield Finding(
                 summary=f'workload "{name}": {what}',
-                path=path if getattr(workload.parallel, key) != 1 else path[:-1],
-                at_key=getattr(workload.parallel, key) == 1,
+                path=path if getattr(sizes, key) != 1 else path[:-1],
+                at_key=getattr(sizes, key) == 1,
                 hint=hint,
                 severity=severity,
                 relies_on=((AT, name, "parallel"), size, (AT, name, "partition"), *NEEDS),
             )
 
 
-def _wrong_sizes(
-    workload: MegatronWorkload, gpus: int, domain: int
-) -> tuple[str, str, str, Severity] | None:
+def _wrong_sizes(sizes: Degrees, gpus: int, domain: int) -> tuple[str, str, str, Severity] | None:
     """Return key, problem, hint and severity of the first size that doesn't fit."""
-    sizes = workload.parallel
     model = sizes.tensor * sizes.pipeline * sizes.context
     written = f"tensor {sizes.tensor} x pipeline {sizes.pipeline} x context {sizes.context}"
     if gpus % model:
@@ -64,6 +63,11 @@ def _wrong_sizes(
     if (data * sizes.tensor * sizes.context) % sizes.expert:
         what = f"expert {sizes.expert} doesn't divide the {data * sizes.tensor * sizes.context} "
         return "expert", what + "GPUs of a stage", "a divisor of that", Severity.ERROR
+    return _wrong_batches(sizes, data) if isinstance(sizes, Parallel) else None
+
+
+def _wrong_batches(sizes: Parallel, data: int) -> tuple[str, str, str, Severity] | None:
+    """Return the same of the batches, over so many replicas; torchtitan's have other names."""
     step = data * sizes.micro_batch
     if sizes.global_batch % step:
         what = f"a global batch of {sizes.global_batch:,} is no multiple of {step:,}: "

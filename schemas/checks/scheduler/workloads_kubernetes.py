@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 from ...diagnostics import PathTuple, Severity, listing
 from ...spec import (
+    JaxWorkload,
     KubernetesScheduler,
     MpiWorkload,
+    RayWorkload,
     ScratchStorage,
     TorchrunElasticWorkload,
     Workload,
@@ -24,7 +26,8 @@ def workload_as_job(context: CheckContext) -> Iterator[Finding]:
     So it names an `image` and, where there are several accounts, its `account`. Folders of nodes
     (`mounts`) are closed to pods of accounts; storage of the spec isn't: `data`, `checkpoint` and
     the storage below `chdir`, `script` and `venv` are mounted. MPI's ranks are started by the MPI
-    Operator, of whose jobs `gcluster compile` writes a template. GPUs that pods claim
+    Operator, of whose jobs `gcluster compile` writes a template; JAX finds its processes by Slurm's
+    variables, and Ray's clusters are KubeRay's. GPUs that pods claim
     (`gpu.resource_claims`) have no templates. Spare nodes, the search for hangs, the gate and a
     command's `min_nodes` are what the batch script does under Slurm.
     """
@@ -58,6 +61,13 @@ def _unfit(kubernetes: KubernetesScheduler, workload: Workload) -> tuple[str, st
         what = "is framework mpi, whose ranks a Job doesn't start"
         hint = "use the MPIJob that gcluster compile writes (addons: [mpi-operator])"
         problem = "framework", what, hint
+    elif isinstance(workload, JaxWorkload):
+        what = "is framework jax, which finds its processes by Slurm's variables"
+        hint = "use framework: command, whose RANK, WORLD_SIZE and MASTER_ADDR its program gives "
+        problem = "framework", what, hint + "to jax.distributed.initialize()"
+    elif isinstance(workload, RayWorkload):
+        what = "is framework ray, whose head and workers a Job doesn't start"
+        problem = "framework", what, "use KubeRay's RayJob"
     elif (key := _of_the_script(workload)) is not None:
         what = f"has {key}, which the batch script of Slurm does"
         problem = key, what, "leave it out; restarts and checkpoints bring it back"

@@ -114,8 +114,8 @@ class WorkloadModel(SpecModel, frozen=True, kw_only=True):
         return gpus_of_a_node if self.gpus is None else min(self.gpus, gpus_of_a_node)
 
 
-class TorchWorkload(WorkloadModel, frozen=True, kw_only=True):
-    """What workloads of torchrun have."""
+class ScriptModel(WorkloadModel, frozen=True, kw_only=True):
+    """What workloads of a program in Python have."""
 
     UPDATES: ClassVar = updates(none="script arguments")
 
@@ -125,8 +125,12 @@ class TorchWorkload(WorkloadModel, frozen=True, kw_only=True):
     """Its arguments."""
 
 
+class TorchWorkload(ScriptModel, frozen=True, kw_only=True):
+    """What workloads of PyTorch's launcher have: one of a node, which starts its processes."""
+
+
 class TorchrunWorkload(TorchWorkload, frozen=True, tag_field="framework", tag="torchrun"):
-    """PyTorch, started by torchrun on a fixed number of nodes: DDP, FSDP2, torchtitan."""
+    """PyTorch, started by torchrun on a fixed number of nodes: DDP, FSDP2."""
 
 
 class TorchrunElasticWorkload(
@@ -158,23 +162,42 @@ class DeepspeedWorkload(
     """Its configuration, a JSON file (--deepspeed_config)."""
 
 
-class Parallel(SpecModel, frozen=True, kw_only=True):
-    """How Megatron divides a model; what is left of the GPUs is data parallel."""
+class AccelerateWorkload(
+    TorchWorkload, frozen=True, kw_only=True, tag_field="framework", tag="accelerate"
+):
+    """Hugging Face accelerate: `accelerate launch` on each node."""
 
-    UPDATES: ClassVar = updates(none="tensor pipeline context expert micro_batch global_batch")
+    UPDATES: ClassVar = updates(none="config")
+
+    config: NodePath | None = None
+    """Its configuration, as `accelerate config` writes it (--config_file); sizes and addresses are
+    the workload's. Default: data parallel."""
+
+
+class Degrees(SpecModel, frozen=True, kw_only=True):
+    """How a model is divided; what is left of the GPUs is data parallel."""
+
+    UPDATES: ClassVar = updates(none="tensor pipeline context expert")
 
     tensor: Annotated[int, Meta(ge=1)] = 1
-    """GPUs that share each layer (--tensor-model-parallel-size)."""
+    """GPUs that share each layer."""
     pipeline: Annotated[int, Meta(ge=1)] = 1
-    """Stages that layers are divided into (--pipeline-model-parallel-size)."""
+    """Stages that layers are divided into."""
     context: Annotated[int, Meta(ge=1)] = 1
-    """Parts of each sequence (--context-parallel-size)."""
+    """Parts of each sequence."""
     expert: Annotated[int, Meta(ge=1)] = 1
-    """GPUs that share the experts (--expert-model-parallel-size)."""
+    """GPUs that share the experts."""
+
+
+class Parallel(Degrees, frozen=True, kw_only=True):
+    """How Megatron divides a model and a step."""
+
+    UPDATES: ClassVar = updates(none="micro_batch global_batch")
+
     micro_batch: Annotated[int, Meta(ge=1)] = 1
-    """Samples of a micro-batch (--micro-batch-size)."""
+    """Samples of a micro-batch."""
     global_batch: Annotated[int, Meta(ge=1)]
-    """Samples of a step, over all GPUs (--global-batch-size)."""
+    """Samples of a step, over all GPUs."""
 
 
 class MegatronWorkload(
@@ -185,7 +208,46 @@ class MegatronWorkload(
     UPDATES: ClassVar = updates(none="parallel")
 
     parallel: Parallel
-    """How the model is divided."""
+    """How the model is divided (--tensor-model-parallel-size and the like)."""
+
+
+class NemoWorkload(TorchWorkload, frozen=True, kw_only=True, tag_field="framework", tag="nemo"):
+    """NeMo's Megatron Bridge: torchrun starts its `run_recipe.py`."""
+
+    UPDATES: ClassVar = updates(none="recipe parallel")
+
+    recipe: Annotated[
+        str, Meta(pattern=r"^[A-Za-z0-9_]+$(?!\n)", examples=["llama32_1b_pretrain_config"])
+    ]
+    """The recipe that it trains (--recipe)."""
+    parallel: Parallel | None = None
+    """How the model is divided (--tensor_model_parallel_size and the like). Default: as the recipe
+    says."""
+
+
+class TorchtitanWorkload(
+    TorchWorkload, frozen=True, kw_only=True, tag_field="framework", tag="torchtitan"
+):
+    """torchtitan: torchrun starts the module torchtitan.train; no `script` is needed."""
+
+    UPDATES: ClassVar = updates(none="model config parallel")
+
+    script: NodePath = "torchtitan.train"
+    """The module that is started."""
+    model: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.]+$(?!\n)", examples=["llama3"])]
+    """The model's module (--module)."""
+    config: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_]+$(?!\n)", examples=["llama3_8b"])]
+    """The configuration of it (--config)."""
+    parallel: Degrees = field(default_factory=Degrees)
+    """How the model is divided (--parallelism.tensor_parallel_degree and the like)."""
+
+
+class JaxWorkload(ScriptModel, frozen=True, kw_only=True, tag_field="framework", tag="jax"):
+    """JAX: srun starts a process for each GPU, which calls `jax.distributed.initialize()`."""
+
+
+class RayWorkload(ScriptModel, frozen=True, kw_only=True, tag_field="framework", tag="ray"):
+    """Ray Train: a Ray cluster on the nodes for as long as the program on the first one runs."""
 
 
 class CommandModel(WorkloadModel, frozen=True, kw_only=True):
@@ -220,8 +282,13 @@ class CommandWorkload(
 Workload: TypeAlias = (
     TorchrunWorkload
     | TorchrunElasticWorkload
+    | AccelerateWorkload
     | DeepspeedWorkload
     | MegatronWorkload
+    | NemoWorkload
+    | TorchtitanWorkload
+    | JaxWorkload
+    | RayWorkload
     | MpiWorkload
     | CommandWorkload
 )
