@@ -1,5 +1,6 @@
 """Alert rules as data: conditions, messages, and the steps for each."""
 
+from .owners import USER_LABEL, Owners, owners_of_pods
 from .pages import alerts_page, where
 from .receivers import MAIL_CA, alertmanager_config, messages
 from .rules import (
@@ -16,8 +17,10 @@ from .rules import (
 
 __all__ = [
     "MAIL_CA",
+    "USER_LABEL",
     "AlertRule",
     "Condition",
+    "Owners",
     "WasteLimits",
     "alert_rules",
     "alertmanager_config",
@@ -26,6 +29,7 @@ __all__ = [
     "inhibitions",
     "messages",
     "metrics_of",
+    "owners_of_pods",
     "rule_file",
     "rule_groups",
     "where",

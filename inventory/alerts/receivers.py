@@ -5,7 +5,7 @@ Passwords and addresses that are secrets are files of their own, which it names.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +13,7 @@ from typing import Any, Final
 from ...schemas.spec.cluster import Alerts, MailAlerts
 from ...schemas.spec.model import SpecModel
 from ...schemas.structure.compose import read_data_file
+from .owners import Owners
 from .rules import inhibitions
 
 MAIL_CA: Final = "mail-ca.pem"
@@ -25,6 +26,7 @@ class _Messages(SpecModel, frozen=True):
     subject: str
     text: str
     chat: str
+    pods_owner: str
 
 
 @lru_cache(maxsize=1)
@@ -33,7 +35,9 @@ def messages() -> _Messages:
     return read_data_file(Path(__file__).parent / "data/messages.yaml", _Messages)
 
 
-def alertmanager_config(alerts: Alerts | None, files: str, hello: str) -> dict[str, Any]:
+def alertmanager_config(
+    alerts: Alerts | None, files: str, hello: str, owners: Sequence[Owners] = ()
+) -> dict[str, Any]:
     """Return the configuration of a cluster's Alertmanager; its secrets are files in a folder.
 
     Args:
@@ -41,6 +45,7 @@ def alertmanager_config(alerts: Alerts | None, files: str, hello: str) -> dict[s
         files: folder with a file for each receiver's secret ("mail", "webhook", "slack"), and
             MAIL_CA.
         hello: name by which it greets mail servers.
+        owners: who is mailed about their own jobs; all others get those alerts as well.
     """
     receivers = {} if alerts is None else dict(_receivers(alerts, files, hello))
     taken = {} if alerts is None else {name: getattr(alerts, name).severities for name in receivers}
@@ -54,6 +59,12 @@ def alertmanager_config(alerts: Alerts | None, files: str, hello: str) -> dict[s
         for name, severities in taken.items()
         for severity in severities
     ]
+    mail = None if alerts is None else alerts.mail
+    own = () if mail is None else tuple(owners)
+    for one in own:
+        assert mail is not None  # noqa: S101  # there are none without it
+        server = _mail_server(mail, files, hello, one.text)
+        receivers[one.name] = {"email_configs": [{"to": one.to, **server}]}
     return {
         "route": {
             "receiver": "page",
@@ -61,7 +72,18 @@ def alertmanager_config(alerts: Alerts | None, files: str, hello: str) -> dict[s
             "group_wait": "10s",
             "group_interval": "2m",
             "repeat_interval": "1d",
-            "routes": routes,
+            "routes": [
+                *(
+                    {
+                        "receiver": one.name,
+                        "matchers": list(one.matchers),
+                        "continue": True,
+                        "group_by": list(one.group_by),
+                    }
+                    for one in own
+                ),
+                *routes,
+            ],
         },
         "inhibit_rules": inhibitions("kubernetes"),
         "receivers": [
@@ -93,7 +115,7 @@ def _receivers(alerts: Alerts, files: str, hello: str) -> Iterator[tuple[str, di
         yield "slack", {"slack_configs": [chat]}
 
 
-def _mail_server(mail: MailAlerts, files: str, hello: str) -> dict[str, Any]:
+def _mail_server(mail: MailAlerts, files: str, hello: str, text: str = "text") -> dict[str, Any]:
     server: dict[str, Any] = {
         "from": mail.sender,
         "smarthost": mail.server,
@@ -103,7 +125,7 @@ def _mail_server(mail: MailAlerts, files: str, hello: str) -> dict[str, Any]:
         "headers": {"Subject": messages().subject},
         # Text alone: what users call their pods is no HTML.
         "html": "",
-        "text": messages().text,
+        "text": getattr(messages(), text),
     }
     if mail.user is not None:
         server |= {

@@ -193,7 +193,7 @@ class WasteAlert(SpecModel, frozen=True):
     isn't known keeps its alerts."""
     to_owner: bool = False
     """Mail it to the job's user too, through the server of `alerts.mail`: to the `mail` of the
-    user in `users`, else to LOGIN@`mail_domain`."""
+    user in `users`, else to LOGIN@`mail_domain`. Under Kubernetes: to the account's members."""
     mail_domain: (
         Annotated[
             str,

@@ -61,8 +61,7 @@ def monitoring_not_built(context: CheckContext) -> Iterator[Finding]:
     one of yours, and `gcluster dashboard` needs none. `volume` is Kubernetes'.
 
     Under Kubernetes nodes that are made on this machine have no images of the chart; the pod
-    network `routed` keeps no network policy, and every pod could read what Prometheus has. Whose
-    a pod is isn't known there (`waste_alert.to_owner`).
+    network `routed` keeps no network policy, and every pod could read what Prometheus has.
     """
     monitoring = context.monitoring
     if monitoring is None:
@@ -70,7 +69,7 @@ def monitoring_not_built(context: CheckContext) -> Iterator[Finding]:
     if context.kubernetes is None:
         yield from _not_under_slurm(context, monitoring)
     elif monitoring.prometheus:
-        yield from _not_under_kubernetes(context, context.kubernetes, monitoring)
+        yield from _not_under_kubernetes(context, context.kubernetes)
 
 
 def _not_under_slurm(context: CheckContext, monitoring: Monitoring) -> Iterator[Finding]:
@@ -90,7 +89,7 @@ def _not_under_slurm(context: CheckContext, monitoring: Monitoring) -> Iterator[
 
 
 def _not_under_kubernetes(
-    context: CheckContext, kubernetes: KubernetesScheduler, monitoring: Monitoring
+    context: CheckContext, kubernetes: KubernetesScheduler
 ) -> Iterator[Finding]:
     here = all(site.is_made_here for site in context.sites.values())
     if here or kubernetes.cni == "routed":
@@ -103,17 +102,6 @@ def _not_under_kubernetes(
             hint="leave it out" if here else "write cni: cilium or cni: calico",
             relies_on=(("monitoring",), ("scheduler",), ("sites", "*")),
             fix=Remove(("monitoring",)) if here else None,
-        )
-        return
-    alert = monitoring.waste_alert
-    if alert is not None and alert.to_owner:
-        path: PathTuple = ("monitoring", "waste_alert", "to_owner")
-        yield Finding(
-            summary="to_owner: Kubernetes doesn't say whose a pod is",
-            path=path,
-            at_key=True,
-            hint="leave to_owner and mail_domain out: receivers of alerts get it, with the account",
-            relies_on=(path, ("scheduler", "type")),
         )
 
 

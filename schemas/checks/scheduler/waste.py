@@ -198,7 +198,8 @@ def owner_without_an_address(context: CheckContext) -> Iterator[Finding]:
     """`to_owner` sends mail through the server of `alerts.mail`, to an address that is known.
 
     A user of the spec has `mail`, or is LOGIN@`mail_domain`. What a directory knows of its users'
-    addresses isn't read: there it is the domain.
+    addresses isn't read: there it is the domain. Under Kubernetes it goes to the members that
+    the account of a pod has in the spec (`users` of accounts).
     """
     alert = _alert(context)
     if alert is None or context.monitoring is None:
@@ -224,10 +225,27 @@ def owner_without_an_address(context: CheckContext) -> Iterator[Finding]:
             hint="add alerts: {mail: {to: [...], from: ..., server: HOST:PORT}} under monitoring",
             relies_on=(path, ("monitoring", "alerts")),
         )
+    kubernetes = context.kubernetes
+    accounts = {} if kubernetes is None else kubernetes.accounts
+    members = {user for account in accounts.values() for user in account.users}
+    if kubernetes is not None and not members:
+        yield Finding(
+            summary="mail to owners, but no account has members",
+            path=path,
+            at_key=True,
+            hint="say who they are under scheduler: accounts: {nlp: {users: [ada]}}",
+            relies_on=(path, ("scheduler", "accounts")),
+        )
+        return
     if alert.mail_domain is not None:
         return
-    unknown = [user.name for user in context.users if user.mail is None]
-    if unknown or not context.users:
+    named = {user.name for user in context.users}
+    unknown = [
+        user.name
+        for user in context.users
+        if user.mail is None and (kubernetes is None or user.name in members)
+    ] + sorted(members - named)
+    if unknown or not (context.users or members):
         more = f" and of {len(unknown) - 1:,} more" if len(unknown) > 1 else ""
         yield Finding(
             summary=f'the address of user "{unknown[0]}"{more} isn\'t known'

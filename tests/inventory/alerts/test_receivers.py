@@ -22,10 +22,12 @@ import msgspec
 import pytest
 import yaml
 
-from gcluster.inventory.alerts import alert_rules, alertmanager_config, inhibitions
+from gcluster.inventory.alerts import alert_rules, alertmanager_config, inhibitions, owners_of_pods
 from gcluster.lifecycle.bundle.role_tasks import filled_tasks, loaded, role_variables
 from gcluster.lifecycle.secrets.certificates import certificate_of, issue, new_authority
-from gcluster.schemas.spec.cluster import Alerts
+from gcluster.schemas.spec import Account, ClusterSpec, KubernetesScheduler, User
+from gcluster.schemas.spec.cluster import Alerts, Monitoring, WasteAlert
+from gcluster.schemas.spec.units import Percent
 
 sys.path.insert(0, str(Path(__file__).parent))
 from sinks import MailSink, WebhookSink, awaited, serving
@@ -280,6 +282,62 @@ def test_waste_is_mailed_to_the_owner_of_the_job_and_other_alerts_are_not(
     assert "job 7" in body.get_content()
     assert "scancel 7" in body.get_content()
     assert "job 8" not in body.get_content()
+
+
+@pytest.mark.monitoring
+def test_waste_of_pods_is_mailed_to_its_account_and_a_label_chooses_among_its_members(
+    tmp_path: Path,
+) -> None:
+    sink = MailSink(None, None)
+    by_mail = mail(sink.address, to=["ops@example.edu"], severities=["critical"], tls=False)
+    kept = {"to", "server", "tls", "severities"}
+    receivers = {
+        **{key: value for key, value in by_mail.items() if key in kept},
+        "from": by_mail["sender"],
+    }
+    alerts = msgspec.convert({"mail": receivers}, Alerts)
+    users = [
+        User(name=name, uid=uid, mail=f"{name}@example.org")
+        for name, uid in (("ada", 1), ("eve", 2))
+    ]
+    waste = WasteAlert(below=Percent.parse("40%"), to_owner=True, mail_domain="example.edu")
+    spec = ClusterSpec(
+        api_version="gcluster/v1",
+        name="campus",
+        sites={},
+        pools={},
+        users=users,
+        scheduler=KubernetesScheduler(),
+        monitoring=Monitoring(prometheus=True, alerts=alerts, waste_alert=waste),
+    )
+    accounts = {
+        "nlp": Account(users=["ada", "bob"]),
+        "idp": Account(),
+        "bio": Account(users=["eve"]),
+    }
+    owners = owners_of_pods(spec, accounts)
+    assert [one.name for one in owners] == ["owner-nlp", "owner-bio"]
+    config = yaml.safe_dump(alertmanager_config(alerts, str(tmp_path), "campus", owners))
+    job = {"owner_kind": "Job"}
+
+    with serving(sink), alertmanager(tmp_path, config) as url:
+        fire(url, "KubeGpusWasted", namespace="nlp", owner_name="a", user="ada", summary="a", **job)
+        awaited("ada is mailed", lambda: len(sink.mails) >= 1)
+        fire(url, "KubeGpusWasted", namespace="nlp", owner_name="b", summary="b", **job)
+        awaited("all of nlp are mailed", lambda: len(sink.mails) >= 2)
+        # who isn't a member is never mailed, and an account without members has no receiver
+        fire(url, "KubeGpusWasted", namespace="nlp", owner_name="c", user="eve", summary="c", **job)
+        awaited("all of nlp are mailed again", lambda: len(sink.mails) >= 3)
+        fire(url, "KubeGpusWasted", namespace="idp", owner_name="d", user="eve", summary="d", **job)
+        fire(url, "KubeNodeDown", instance="gpu001", namespace="bio")
+        awaited("the team is mailed what is critical", lambda: len(sink.mails) >= 4)
+
+    found = [(one["To"], one.get_body(("plain",)).get_content()) for one in sink.mails]  # type: ignore[union-attr]
+    both = "ada@example.org, bob@example.edu"
+    assert [to for to, _ in found] == ["ada@example.org", both, both, "ops@example.edu"]
+    assert "kubectl --namespace nlp delete Job/a" in found[0][1]
+    assert "Job/b" not in found[0][1]
+    assert "eve@example.org" not in sink.recipients
 
 
 @pytest.mark.monitoring

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from ....alerts import alertmanager_config
+from ....alerts import USER_LABEL, alertmanager_config, owners_of_pods
 from ...steps import Json
 from ...system.monitoring import EXPORTER_NAME, retention_of
 from ..facts import MONITORING, KubernetesFacts, tolerations
@@ -65,7 +65,10 @@ def stack_values(facts: KubernetesFacts) -> dict[str, Json]:
     place = _place(facts)
     alertmanager: dict[str, Json] = {
         "config": alertmanager_config(
-            monitoring.alerts, f"/etc/alertmanager/secrets/{STACK}", facts.spec.name
+            monitoring.alerts,
+            f"/etc/alertmanager/secrets/{STACK}",
+            facts.spec.name,
+            owners_of_pods(facts.spec, facts.accounts),
         ),
         "alertmanagerSpec": {"secrets": [STACK], **place},
     }
@@ -90,6 +93,7 @@ def stack_values(facts: KubernetesFacts) -> dict[str, Json]:
         "kube-state-metrics": {
             "fullnameOverride": "kube-state-metrics",
             "collectors": list(_COUNTED),
+            "metricLabelsAllowlist": [f"pods=[{USER_LABEL}]"],
             **place,
         },
         "grafana": _grafana(facts, place) if monitoring.grafana else {"enabled": False},
