@@ -87,7 +87,7 @@ def test_what_is_no_code_is_a_usage_error(run: Callable[..., Any], word: str) ->
 
 def test_a_mistyped_code_gets_near_ones(run: Callable[..., Any]) -> None:
     assert "did you mean GC101" in run("explain", "G101").stderr
-    assert "did you mean GC5" in run("explain", "GC589").stderr
+    assert "did you mean GC5" in run("explain", "GC569").stderr
 
 
 def test_a_retired_code_is_reported_with_its_meaning(

@@ -24,7 +24,9 @@ pytestmark = [pytest.mark.local, pytest.mark.kubernetes]
 WAYS: list[dict[str, Any]] = yaml.safe_load(
     Path(__file__).with_name("kubernetes_escapes.yaml").read_text(encoding="utf-8")
 )
-REFUSALS = ("forbidden", "Forbidden", "denied", "Unauthorized", "certificate required")
+REFUSALS = (
+    "forbidden", "Forbidden", "denied", "Unauthorized", "must be logged in", "certificate required",
+)  # fmt: skip
 KERNEL_BEFORE = kernel()
 
 
