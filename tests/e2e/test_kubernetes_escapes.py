@@ -26,6 +26,7 @@ WAYS: list[dict[str, Any]] = yaml.safe_load(
 )
 REFUSALS = (
     "forbidden", "Forbidden", "denied", "Unauthorized", "must be logged in", "certificate required",
+    "client conn could not be established",  # TLS ended by a server that got no certificate
 )  # fmt: skip
 KERNEL_BEFORE = kernel()
 
