@@ -205,10 +205,10 @@ def amd_driver_in_container(context: CheckContext) -> Iterator[Finding]:
 def nvlink_ends_at_the_node(context: CheckContext) -> Iterator[Finding]:
     """Machines whose NVLink spans nodes (NVL72) are used as if it ended at each node.
 
-    Memory of another node's GPU is mapped through a channel of IMEX, which NVIDIA's DRA driver gives
-    to pods as ComputeDomains (github.com/kubernetes-sigs/dra-driver-nvidia-gpu, read 2026-11).
-    gcluster makes none, and runs no IMEX under Kubernetes: jobs run, and NCCL takes the network
-    between nodes. Under Slurm IMEX runs on the nodes.
+    Memory of another node's GPU is mapped through a channel of IMEX, which NVIDIA's DRA driver
+    gives to pods as ComputeDomains (github.com/kubernetes-sigs/dra-driver-nvidia-gpu, read
+    2026-11). gcluster makes none, and runs no IMEX under Kubernetes: jobs run, and NCCL takes the
+    network between nodes. Under Slurm IMEX runs on the nodes.
     """
     if context.kubernetes is None:
         return
@@ -218,8 +218,8 @@ def nvlink_ends_at_the_node(context: CheckContext) -> Iterator[Finding]:
         nodes = machine.nvlink.domain_gpus // machine.gpu.count
         if nodes > 1:
             yield Finding(
-                summary=f'pool "{name}": NVLink of {machine.name} spans {nodes} nodes, but pods get '
-                "no channel of IMEX, so NCCL takes the network between nodes",
+                summary=f'pool "{name}": NVLink of {machine.name} spans {nodes} nodes, but pods '
+                "get no channel of IMEX, so NCCL takes the network between nodes",
                 path=("pools", name, "machine"),
                 severity=Severity.WARNING,
                 hint="write scheduler: {type: slurm} where jobs need NVLink between nodes",
