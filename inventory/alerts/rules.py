@@ -37,8 +37,15 @@ Condition: TypeAlias = Literal[
 Slurm, a slurmdbd, GPUs whose use is measured, NVIDIA's or AMD's; in its spec `waste_alert`,
 a ceiling in `budget` or an end; Kubernetes, a host on which `up` and `smoke` leave their figures,
 exporters that systemd runs."""
-_INTERVAL = "5s"
-"""Between two evaluations: an alert that holds for 30 s fires less than 90 s after its cause."""
+_FAST = "gcluster", "5s"
+"""Group, and time between two evaluations: an alert that holds for 30 s fires less than 90 s after
+its cause."""
+_SLOW = "gcluster-minute", "60s"
+"""The same of rules that can wait. Groups are evaluated side by side: what these take, no rule of
+the other group waits for."""
+_PATIENT_S = 120
+"""Rules that hold for so long can wait for a minute more."""
+_UNIT_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _BOARD = (
     "{{ if $labels.hpc_job }}job?var-job={{ $labels.hpc_job }}"
     "{{ else if $labels.instance }}node?var-node={{ $labels.instance }}"
@@ -61,12 +68,21 @@ class AlertRule(SpecModel, frozen=True, kw_only=True):
     """PromQL; it has no value where all is well."""
     for_: Annotated[str, Meta(pattern=r"^[0-9]+[smhd]$")] = msgspec.field(name="for")
     """How long it holds before the alert fires."""
+    every: Literal["5s", "60s"] | None = None
+    """Time between two evaluations; default: 60s for what holds for two minutes or longer, else 5s.
+    What reads an hour or more of every GPU's samples takes seconds on thousands of nodes."""
     needs: tuple[Condition, ...] = ()
     summary: str
     """One line, with Prometheus' templates for labels and the value."""
     means: str
     do: tuple[str, ...]
     """Steps for the on-call engineer, the first one first."""
+
+    @property
+    def can_wait(self) -> bool:
+        """Whether it is evaluated each minute, and not every few seconds."""
+        holds_s = int(self.for_[:-1]) * _UNIT_S[self.for_[-1]]
+        return holds_s >= _PATIENT_S if self.every is None else self.every == _SLOW[1]
 
 
 class Inhibition(SpecModel, frozen=True, kw_only=True):
@@ -179,6 +195,9 @@ def rule_groups(
 ) -> list[Mapping[str, Any]]:
     """Return the groups of rules of a cluster that has what is listed.
 
+    No rule of a group reads what a rule of another one of them records, but for the metrics of
+    `recorded`, of which the last sample will do.
+
     Args:
         conditions: what the cluster has; rules that need something else are left out.
         page: command that shows an alert's page, an annotation of each.
@@ -188,19 +207,22 @@ def rule_groups(
             each alert links to the one of its job, its node or the cluster. "": there is none.
     """
     link = {"dashboard": f"{dashboards}-{_BOARD}"} if dashboards else {}
-    rules = [
-        {
-            "alert": rule.name,
-            "expr": (limits or WasteLimits()).filled(rule.expression),
-            "for": rule.for_,
-            "labels": {"severity": rule.severity},
-            "annotations": {"summary": rule.summary, "runbook": f"{page} {rule.name}"} | link,
-        }
-        for rule in alert_rules().values()
-        if set(rule.needs) <= set(conditions)
-    ]
-    group = {"name": "gcluster", "interval": _INTERVAL, "rules": rules}
-    return [group] if recorded is None else [recorded, group]
+    chosen = [rule for rule in alert_rules().values() if set(rule.needs) <= set(conditions)]
+    groups: list[Mapping[str, Any]] = [] if recorded is None else [recorded]
+    for (name, interval), can_wait in ((_FAST, False), (_SLOW, True)):
+        rules = [
+            {
+                "alert": rule.name,
+                "expr": (limits or WasteLimits()).filled(rule.expression),
+                "for": rule.for_,
+                "labels": {"severity": rule.severity},
+                "annotations": {"summary": rule.summary, "runbook": f"{page} {rule.name}"} | link,
+            }
+            for rule in chosen
+            if rule.can_wait == can_wait
+        ]
+        groups.append({"name": name, "interval": interval, "rules": rules})
+    return groups
 
 
 class _Dumper(yaml.SafeDumper):

@@ -20,6 +20,7 @@ from gcluster.inventory.alerts import (
     inhibitions,
     metrics_of,
     rule_file,
+    rule_groups,
 )
 from gcluster.inventory.compile.kubernetes_objects.objects import SYSTEM_NAMESPACE
 from gcluster.schemas.catalog import load_catalog
@@ -32,9 +33,7 @@ EVERYTHING = get_args(Condition)
 
 
 def rules_of(text: str) -> list[dict[str, Any]]:
-    [group] = yaml.safe_load(text)["groups"]
-    found: list[dict[str, Any]] = group["rules"]
-    return found
+    return [rule for group in yaml.safe_load(text)["groups"] for rule in group["rules"]]
 
 
 def promtool_tests(name: str, folder: Path) -> Path:
@@ -162,6 +161,32 @@ def test_rules_that_need_what_a_cluster_lacks_are_left_out() -> None:
     assert names.isdisjoint({"NodeDown", "InfinibandDown", "ClockSkew", "SlurmDatabaseDown"})
     assert names.isdisjoint({"KubeNodeDown", "HostDown", "AllReduceOld"})
     assert len(rules_of(rule_file(EVERYTHING))) == len(alert_rules())
+
+
+def test_what_must_be_known_in_90_s_is_evaluated_each_5_s_and_what_reads_hours_of_gpus_is_not() -> (
+    None
+):
+    groups = {
+        group["name"]: (group["interval"], {rule["alert"] for rule in group["rules"]})
+        for group in rule_groups(EVERYTHING)
+    }
+
+    assert {name: every for name, (every, _) in groups.items()} == {
+        "gcluster": "5s",
+        "gcluster-minute": "60s",
+    }
+    assert groups["gcluster"][1] >= {"NodeDown", "SlurmNodeDown", "DiskFull", "GpuXid", "LinkDown"}
+    assert groups["gcluster-minute"][1] >= {"GpuRowsRemapped", "GpuNvlinkErrors", "GpusWasted"}
+    of_gpus = re.compile(r"(DCGM|gpu)_\w+\[\d+[hd]\]")
+    assert not [name for name in groups["gcluster"][1] if of_gpus.search(expression_of(name))]
+
+
+def test_no_alert_reads_another_one_so_groups_can_be_evaluated_side_by_side() -> None:
+    assert not [name for name in alert_rules() if "ALERTS" in expression_of(name)]
+
+
+def expression_of(name: str) -> str:
+    return alert_rules()[name].expression
 
 
 def test_every_alert_names_its_page() -> None:
