@@ -28,7 +28,7 @@ QUICK = (
     "simulated.up",
     "simulated.dashboard",
 )
-WITH_NODES = ("nodes.local_up", "nodes.join", "nodes.drift", "nodes.recovery")
+WITH_NODES = ("nodes.local_up", "nodes.join", "nodes.drift", "nodes.launch", "nodes.recovery")
 IN_README = {
     "gcluster validate examples/local.yaml": "`gcluster validate` on a small spec, cold process",
     "validate / hello": "the same, against a bare typer program in the same run",

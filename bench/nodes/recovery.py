@@ -64,13 +64,16 @@ class Training:
         words = ["podman", "exec", f"gcluster-{self.cluster}-head", "sh", "-c", line]
         return subprocess.run(words, check=True, capture_output=True, text=True).stdout
 
-    def start(self) -> None:
-        """Bring the cluster up and start the training."""
+    def up(self) -> None:
+        """Bring the cluster up."""
         self.gcluster("up", "--yes")
         volume = f"gcluster-{self.cluster}-here-scratch"
         words = ["podman", "volume", "inspect", "--format", "{{.Mountpoint}}", volume]
         where = subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
         self.scratch = Path(where)
+
+    def start(self) -> None:
+        """Start the training."""
         shutil.copy(EXAMPLE.with_suffix("") / "train.py", self.scratch)
         said = self.gcluster("run", "letters", "--user", "ada", "--detach")
         self.job = re.findall(r"job (\d+) is queued", said)[0]
@@ -116,11 +119,13 @@ def measure(folder: Path, environment: dict[str, str], rounds: int) -> list[floa
     training = Training(folder, environment)
     found = []
     try:
+        training.up()
         for number in range(rounds):
             if number:
                 training.restore()
             training.start()
             found.append(training.lose_a_node())
+            print(f"{found[-1]:.1f} s", file=sys.stderr)
     finally:
         training.end()
     return found
