@@ -26,7 +26,8 @@ esac""",
     "scontrol": """\
 case "$1 $2" in
 "show hostnames") echo "$3" | tr , '\\n' ;;
-"show node") echo "NodeName=$3 NodeAddr=127.0.0.1" ;;
+"show node") for name in $(echo "$3" | tr , ' '); do
+        echo "NodeName=$name Arch=x86_64"; echo "   NodeAddr=127.0.0.1 NodeHostName=$name"; done ;;
 "show config") echo "SlurmdPort = 9" ;;
 "show job") echo "PreemptTime=None ExcNodeList=(null)" ;;
 "listpids 7."*) echo PID JOBID STEPID LOCALID GLOBALID
@@ -243,6 +244,19 @@ def test_a_node_is_lost_when_it_is_silent_and_later_where_the_job_still_prints()
     assert watch.lost(["gpu001", "gpu002", "gpu003"], printed_at=now - 1) == []
     watch._silent_since["gpu002"] = now - 60  # noqa: SLF001
     assert watch.lost(["gpu002"], printed_at=now - 1) == ["gpu002"]
+
+
+def test_a_job_s_nodes_are_looked_up_by_one_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = loaded("nodes")
+    shown = "NodeName=gpu001 Arch=x86_64\n   NodeAddr=10.0.0.1 NodeHostName=gpu001\n\n"
+    shown += "NodeName=gpu003 Arch=x86_64\n   NodeAddr=10.0.0.3 NodeHostName=gpu003\n"
+    calls = []
+    monkeypatch.setattr(nodes, "output_of", lambda *words: calls.append(words) or shown)
+
+    found = nodes.addresses(["gpu001", "gpu002", "gpu003"])
+
+    assert found == {"gpu001": "10.0.0.1", "gpu002": "gpu002", "gpu003": "10.0.0.3"}
+    assert calls == [("scontrol", "show", "node", "gpu001,gpu002,gpu003")]
 
 
 def start(at: float, saved: float = 0.0, nodes: int = 2) -> dict[str, object]:

@@ -139,7 +139,8 @@ class Launch:
 
     def choose(self) -> list[str] | None:
         """Return the nodes of the next attempt; None: too few are left, others may be had."""
-        self.nodes = nodes.allocated() or self.nodes
+        if self.attempt:
+            self.nodes = nodes.allocated() or self.nodes
         bad = dict(nodes.unusable(self.nodes))
         if self.watch is not None:
             bad.update((node, "silent") for node in self.watch.silent(self.nodes))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import socket
 import subprocess
 import threading
@@ -70,6 +71,19 @@ def address(node: str) -> str:
     return node
 
 
+def addresses(nodes: Sequence[str]) -> dict[str, str]:
+    """Return node -> address as `address` does, by one request: a job may have thousands."""
+    found = {node: node for node in nodes}
+    text = output_of("scontrol", "show", "node", ",".join(nodes)) if nodes else ""
+    name = ""
+    for key, value in re.findall(r"\b(NodeName|NodeAddr)=(\S+)", text or ""):
+        if key == "NodeName":
+            name = value
+        elif name in found:
+            found[name] = value
+    return found
+
+
 def daemon_port() -> int:
     """Return the port of slurmd."""
     for line in (output_of("scontrol", "show", "config") or "").splitlines():
@@ -100,14 +114,20 @@ class Watch:
     """Looks every two seconds whether nodes answer, and knows since when one doesn't."""
 
     def __init__(self, nodes: Iterable[str]) -> None:
-        """Look up where the nodes are; nothing runs yet."""
-        self._port = daemon_port()
-        self._places = {node: address(node) for node in nodes}
+        """Keep the names; nothing runs yet."""
+        self._nodes = list(nodes)
+        self._port = 0
+        self._places: dict[str, str] = {}
         self._silent_since: dict[str, float] = {}
         self._lock = threading.Lock()
 
     def start(self) -> None:
-        """Start to look, one thread a node: a dead one takes seconds to not answer."""
+        """Start to look; a job's processes don't wait until it is known where its nodes are."""
+        threading.Thread(target=self._start, daemon=True).start()
+
+    def _start(self) -> None:
+        """Look up where the nodes are, then start a thread for each: a dead one takes seconds."""
+        self._port, self._places = daemon_port(), addresses(self._nodes)
         for node in self._places:
             threading.Thread(target=self._look, args=(node,), daemon=True).start()
 
