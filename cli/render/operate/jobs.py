@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ....lifecycle.scheduler.workloads.account import JobAccount
 from ....lifecycle.scheduler.workloads.jobs import Job, JobState
 from ...console import emit
+from ..quantities import duration, usd_per_hour
 
 
 def jobs_text(jobs: Sequence[Job]) -> str:
@@ -34,6 +36,23 @@ def state_line(state: JobState) -> str:
     if state.restarts:
         words.append(f"- started again {state.restarts} time{'s' * (state.restarts != 1)}")
     return " ".join(words)
+
+
+def account_text(account: JobAccount) -> str:
+    """Return one job: its state, what it costs, what it did with its time."""
+    job, goodput = account.job, account.goodput
+    lines = [state_line(job)]
+    if job.name:
+        lines.append(f"name     {job.name} of {job.user}")
+    spent = "" if account.usd is None else f", ${account.usd:,.2f} in this run"
+    lines.append(f"cost     {usd_per_hour(account.usd_per_hour)}{spent}")
+    if goodput is not None:
+        hours = f"{goodput.useful / 3600:,.2f} of {goodput.paid / 3600:,.2f} node hours count"
+        lines.append(f"goodput  {goodput.share:.0%}: {hours}")
+        lines.extend(
+            f"lost     {duration(each.seconds)}: {each.cause}" for each in goodput.interruptions
+        )
+    return "\n".join(lines)
 
 
 def printed(text: str) -> None:

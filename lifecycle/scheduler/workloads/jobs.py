@@ -8,6 +8,7 @@ import shlex
 import msgspec
 
 from ....inventory.hosts import Host
+from ....schemas.derived.hostlist import expand
 from ...cluster.outcome import Exit, LifecycleError, failure
 from ...nodes.ssh import SshSession, Unreachable
 from ...nodes.ssh.arguments import as_root
@@ -16,7 +17,10 @@ from ...status.slurm import last_error_line
 _LIMIT_S = 30
 _COLUMNS = ("id", "name", "user", "state", "elapsed", "nodes", "reason", "partition")
 _FORMAT = "%i|%j|%u|%T|%M|%D|%R|%P"
-_FIELD = re.compile(r"(?:^|\s)(JobState|Reason|ExitCode|Restarts|RunTime|NumNodes|BatchHost)=(\S*)")
+_FIELD = re.compile(
+    r"(?:^|\s)(JobName|UserId|JobState|Reason|ExitCode|Restarts|RunTime|NodeList|NumNodes|BatchHost)"
+    r"=(\S*)"
+)
 _OVER = frozenset(
     (
         *("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY"),
@@ -54,6 +58,10 @@ class JobState(msgspec.Struct, frozen=True, kw_only=True):
     """Node of its script, and of its log; "" before it starts."""
     log: str
     """Path of its log there."""
+    name: str = ""
+    user: str = ""
+    on: tuple[str, ...] = ()
+    """Its nodes; none where the scheduler doesn't list them with the job."""
 
     @property
     def is_over(self) -> bool:
@@ -125,6 +133,7 @@ class JobQueue:
         text = self._output_of(f"scontrol show job {shlex.quote(_id(job))}", job)
         fields = dict(_FIELD.findall(text))
         log = re.search(r"^\s*StdOut=(.*)$", text, re.MULTILINE)
+        listed = fields.get("NodeList", "(null)")
         restarts, nodes = fields.get("Restarts", "0"), fields.get("NumNodes", "0").partition("-")[0]
         return JobState(
             id=job,
@@ -136,6 +145,9 @@ class JobQueue:
             nodes=int(nodes) if nodes.isdigit() else 0,
             batch_host=fields.get("BatchHost", ""),
             log=log[1].strip() if log else "",
+            name=fields.get("JobName", ""),
+            user=fields.get("UserId", "").partition("(")[0],
+            on=tuple(expand(listed)) if listed != "(null)" else (),
         )
 
     def cancel(self, job: str) -> None:

@@ -158,6 +158,9 @@ def test_a_job_is_followed_over_a_restart_on_another_node_to_its_end(
         nodes=2,
         batch_host="gpu002",
         log=str(second),
+        name="bash",
+        user="ada",
+        on=("gpu001", "gpu002"),
     )
     assert last.has_succeeded
 

@@ -3,6 +3,9 @@
 Paid are all nodes of the allocation from its start to its end, spares too. Useful is what an
 attempt did from its first printed line until the checkpoint that the next one resumed from; of one
 that succeeded, until its end. What came after that checkpoint is done again, and counts as lost.
+Of an attempt that still runs what counts ends with the newest checkpoint.
+
+`journal.py FOLDER JOB` prints the account of a job that saves into a folder, as JSON.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -74,21 +78,45 @@ def saved_at(checkpoint: str) -> float:
         return 0.0
 
 
-def summary(events: Sequence[Event], now: float) -> list[str]:
-    """Return goodput and interruptions as lines; a clock that jumped makes no time negative."""
+def account(events: Sequence[Event], now: float, saved: float = 0.0) -> dict[str, Any]:
+    """Return what was paid and what counts, and what each interruption cost.
+
+    Args:
+        events: of one job.
+        now: seconds since 1970; a clock that jumped makes no time negative.
+        saved: when the newest checkpoint was complete, for an attempt that still runs.
+
+    Returns:
+        `paid` and `useful`: node seconds; `interruptions`: `seconds` without a step that counts,
+        and `cause`, of each.
+    """
+    attempts = _attempts(events, now, saved)
     paid = _paid(events, now)
-    attempts = _attempts(events, now)
     useful = sum(each["useful"] * each["nodes"] for each in attempts)
+    pairs = zip(attempts, attempts[1:])
+    interruptions = [
+        {
+            "seconds": max(0.0, following["first"] - one["first"] - one["useful"]),
+            "cause": one["cause"],
+        }
+        for one, following in pairs
+    ]
+    return {"paid": paid, "useful": min(paid, useful), "interruptions": interruptions}
+
+
+def summary(events: Sequence[Event], now: float) -> list[str]:
+    """Return goodput and interruptions as lines."""
+    found = account(events, now)
+    paid, useful = found["paid"], found["useful"]
     lines = []
     if paid > 0:
-        share = min(1.0, useful / paid)
         lines.append(
-            f"gcluster: goodput {share:.0%}: {useful:,.0f} of {paid:,.0f} node seconds count"
+            f"gcluster: goodput {useful / paid:.0%}: "
+            f"{useful:,.0f} of {paid:,.0f} node seconds count"
         )
-    pairs = zip(attempts, attempts[1:])
-    for number, (one, following) in enumerate(pairs, 1):
-        cost = max(0.0, following["first"] - one["first"] - one["useful"])
-        lines.append(f"gcluster: interruption {number} cost {cost:,.0f} s: {one['cause']}")
+    for number, one in enumerate(found["interruptions"], 1):
+        cost, cause = one["seconds"], one["cause"]
+        lines.append(f"gcluster: interruption {number} cost {cost:,.0f} s: {cause}")
     return lines
 
 
@@ -103,7 +131,7 @@ def _paid(events: Sequence[Event], now: float) -> float:
     return total + nodes * max(0.0, now - began)
 
 
-def _attempts(events: Sequence[Event], now: float) -> list[Event]:
+def _attempts(events: Sequence[Event], now: float, saved: float) -> list[Event]:
     """Return the attempts with their first line (time), useful seconds, nodes and end."""
     found: list[Event] = []
     for event in events:
@@ -120,6 +148,23 @@ def _attempts(events: Sequence[Event], now: float) -> list[Event]:
             found[-1].update(stop=event["at"], cause="the node of the job's script was lost")
     for number, each in enumerate(found):
         resumed = [later["saved"] for later in found[number + 1 :]]
+        if number + 1 == len(found) and not each["done"] and saved:
+            resumed = [saved]  # the next attempt would go on from there
         ended = min([each["stop"], *resumed]) if resumed or each["done"] else each["first"]
         each["useful"] = max(0.0, ended - each["first"])
     return found
+
+
+def main(folder: str, job: str) -> None:
+    """Print a job's account; one without a journal has none, so null."""
+    try:
+        text = (Path(folder) / f".journal-{job}").read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        sys.stdout.write("null\n")
+        return
+    newest = max((saved_at(str(each)) for each in Path(folder).iterdir()), default=0.0)
+    sys.stdout.write(json.dumps(account(_events(text), time.time(), newest)) + "\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2])

@@ -1,0 +1,107 @@
+"""What a job costs, and how much of its nodes' time counts."""
+
+from __future__ import annotations
+
+import shlex
+
+import msgspec
+
+from ....inventory.compile.slurm.job_programs import PROGRAMS
+from ....inventory.hosts import ClusterInventory
+from ....inventory.waste.rules import node_prices
+from ....inventory.workloads.checkpoints import folder
+from ....inventory.workloads.place import place_of
+from ....schemas.spec import SlurmScheduler
+from ...cluster.cluster import Cluster
+from ...nodes.ssh import SshSession, Unreachable
+from ...nodes.ssh.arguments import as_root
+from .jobs import JobState
+
+_LIMIT_S = 30
+_JOURNAL = f"{PROGRAMS}/job_launch/journal.py"
+
+
+class Interruption(msgspec.Struct, frozen=True):
+    """What ended an attempt of a job."""
+
+    seconds: float
+    """From what was last saved to the first line of the next attempt: time that doesn't count."""
+    cause: str
+
+
+class Goodput(msgspec.Struct, frozen=True):
+    """What a job did with its nodes, in all its runs; see `job_launch/journal.py`."""
+
+    paid: float
+    """Node seconds of its allocations, spares too."""
+    useful: float
+    """Of these, node seconds until a checkpoint that was resumed from or is the newest."""
+    interruptions: tuple[Interruption, ...]
+
+    @property
+    def share(self) -> float:
+        """Useful part of what was paid, 0 to 1."""
+        return self.useful / self.paid if self.paid else 0.0
+
+
+class JobAccount(msgspec.Struct, frozen=True, kw_only=True):
+    """One job with its price and its goodput."""
+
+    job: JobState
+    usd_per_hour: float | None
+    """Of the nodes that it has or had; None: a price isn't known, or its nodes aren't."""
+    usd: float | None
+    """So far, or in all, of its last run."""
+    goodput: Goodput | None
+    """None: it saves no checkpoints, hasn't begun, or its node doesn't answer."""
+
+
+def account_of(
+    cluster: Cluster, hosts: ClusterInventory, session: SshSession, state: JobState
+) -> JobAccount:
+    """Return what a job costs and what it did with its time."""
+    prices = node_prices(cluster.spec, cluster.catalog)
+    pools = {host.name: host.pool for host in hosts.hosts}
+    each = [prices.get(pools.get(node, "")) for node in state.on]
+    known = [price for price in each if price is not None]
+    hourly = sum(known) if each and len(known) == len(each) else None
+    return JobAccount(
+        job=state,
+        usd_per_hour=hourly,
+        usd=None if hourly is None else hourly * _seconds(state.elapsed) / 3600,
+        goodput=_goodput(cluster, hosts, session, state),
+    )
+
+
+def _goodput(
+    cluster: Cluster, hosts: ClusterInventory, session: SshSession, state: JobState
+) -> Goodput | None:
+    """Read the journal next to a workload's checkpoints, as the job's user."""
+    workload = cluster.spec.workloads.get(state.name)
+    host = next((host for host in hosts.hosts if host.name == state.batch_host), None)
+    is_slurm = isinstance(cluster.spec.scheduler, SlurmScheduler)
+    if not is_slurm or workload is None or workload.checkpoint is None or host is None:
+        return None
+    place = place_of(cluster.spec, cluster.catalog, workload)
+    saved = folder(state.name, workload.checkpoint, place)
+    line = shlex.join(["python3", _JOURNAL, saved, state.id])
+    words = as_root(host, ["runuser", "-u", state.user, "--", "sh", "-c", line])
+    answer = session.run(host, words, timeout_s=_LIMIT_S)
+    if isinstance(answer, Unreachable) or answer.returncode != 0:
+        return None
+    try:
+        return msgspec.json.decode(answer.stdout, type=Goodput | None)
+    except msgspec.DecodeError:
+        return None
+
+
+def _seconds(elapsed: str) -> int:
+    """Return the seconds of Slurm's "D-HH:MM:SS" (RunTime of scontrol); 0 for anything else."""
+    days, _, clock = elapsed.rpartition("-")
+    parts = [days or "0", *clock.split(":")]
+    if len(parts) != len(("days", "hours", "minutes", "seconds")) or not all(
+        part.isdigit() for part in parts
+    ):
+        return 0
+    whole, hours, minutes, seconds = map(int, parts)
+    return ((whole * 24 + hours) * 60 + minutes) * 60 + seconds
