@@ -12,6 +12,7 @@ from ....inventory.waste.rules import node_prices
 from ....inventory.workloads.checkpoints import folder
 from ....inventory.workloads.place import place_of
 from ....schemas.spec import SlurmScheduler
+from ....schemas.structure.decoding import decode_json
 from ...cluster.cluster import Cluster
 from ...nodes.ssh import SshSession, Unreachable
 from ...nodes.ssh.arguments import as_root
@@ -90,9 +91,10 @@ def _goodput(
     if isinstance(answer, Unreachable) or answer.returncode != 0:
         return None
     try:
-        return msgspec.json.decode(answer.stdout, type=Goodput | None)
+        found: Goodput | None = decode_json(answer.stdout, Goodput | None)
     except msgspec.DecodeError:
         return None
+    return found
 
 
 def _seconds(elapsed: str) -> int:
