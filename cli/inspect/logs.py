@@ -8,6 +8,7 @@ from ...lifecycle.cluster.cluster import open_cluster
 from ...lifecycle.cluster.hosts import existing_hosts
 from ...lifecycle.cluster.outcome import Exit
 from ...lifecycle.nodes.ssh import SshSession
+from ...lifecycle.scheduler.workloads.account import price_of
 from ...lifecycle.scheduler.workloads.follow import follow
 from ...lifecycle.scheduler.workloads.select import open_log, open_queue
 from ..console import say
@@ -32,7 +33,13 @@ def command(
         queue = open_queue(opened, hosts, session)
         log = open_log(queue, hosts, session)
         if following:
-            follow(queue, log, job, changed=lambda state: say(state_line(state)), printed=printed)
+            follow(
+                queue,
+                log,
+                job,
+                changed=lambda state: say(state_line(state, price_of(opened, hosts, state))),
+                printed=printed,
+            )
             return Exit.OK
         state = queue.state(job)
         text = log.more(state)

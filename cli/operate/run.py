@@ -9,6 +9,7 @@ from ...lifecycle.cluster.hosts import existing_hosts
 from ...lifecycle.cluster.outcome import Exit, failure
 from ...lifecycle.nodes.ssh import SshSession
 from ...lifecycle.operations.storage.figures import write_speeds
+from ...lifecycle.scheduler.workloads.account import price_of
 from ...lifecycle.scheduler.workloads.follow import follow
 from ...lifecycle.scheduler.workloads.select import (
     open_log,
@@ -102,7 +103,11 @@ def command(  # noqa: PLR0917  # typer passes them by name
         log = open_log(queue, hosts, session)
         try:
             last = follow(
-                queue, log, job, changed=lambda state: say(state_line(state)), printed=printed
+                queue,
+                log,
+                job,
+                changed=lambda state: say(state_line(state, price_of(opened, hosts, state))),
+                printed=printed,
             )
         except KeyboardInterrupt:  # running the verb again would queue a second job
             say(f"job {job} goes on   gcluster logs {cluster} {job} -f")

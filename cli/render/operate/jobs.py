@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ....lifecycle.scheduler.workloads.account import JobAccount
+from ....lifecycle.scheduler.workloads.account import JobAccount, Price
 from ....lifecycle.scheduler.workloads.jobs import Job, JobState
 from ...console import emit
 from ..quantities import duration, usd_per_hour
@@ -24,8 +24,8 @@ def jobs_text(jobs: Sequence[Job]) -> str:
     return "\n".join(lines)
 
 
-def state_line(state: JobState) -> str:
-    """Return one line for a state of a job."""
+def state_line(state: JobState, price: Price | None = None) -> str:
+    """Return one line for a state of a job; with what it costs where that is money."""
     words = [f"job {state.id}: {state.state.lower()}"]
     if state.state == "PENDING" and state.reason not in {"", "None"}:
         words.append(f"({state.reason})")
@@ -33,6 +33,10 @@ def state_line(state: JobState) -> str:
         words.append(f"on {state.nodes} node{'s' * (state.nodes != 1)} from {state.batch_host}")
     if state.is_over:
         words.append(f"after {state.elapsed}, exit code {state.exit_code}")
+    if price is not None and price.usd_per_hour and state.state != "PENDING":
+        words.append(f"at {usd_per_hour(price.usd_per_hour)}")
+        if state.is_over:
+            words.append(f"(${price.usd or 0:,.2f})")
     if state.restarts:
         words.append(f"- started again {state.restarts} time{'s' * (state.restarts != 1)}")
     return " ".join(words)
@@ -40,12 +44,12 @@ def state_line(state: JobState) -> str:
 
 def account_text(account: JobAccount) -> str:
     """Return one job: its state, what it costs, what it did with its time."""
-    job, goodput = account.job, account.goodput
+    job, price, goodput = account.job, account.price, account.goodput
     lines = [state_line(job)]
     if job.name:
         lines.append(f"name     {job.name} of {job.user}")
-    spent = "" if account.usd is None else f", ${account.usd:,.2f} in this run"
-    lines.append(f"cost     {usd_per_hour(account.usd_per_hour)}{spent}")
+    spent = "" if price.usd is None else f", ${price.usd:,.2f} in this run"
+    lines.append(f"cost     {usd_per_hour(price.usd_per_hour)}{spent}")
     if goodput is not None:
         hours = f"{goodput.useful / 3600:,.2f} of {goodput.paid / 3600:,.2f} node hours count"
         lines.append(f"goodput  {goodput.share:.0%}: {hours}")

@@ -45,31 +45,43 @@ class Goodput(msgspec.Struct, frozen=True):
         return self.useful / self.paid if self.paid else 0.0
 
 
-class JobAccount(msgspec.Struct, frozen=True, kw_only=True):
+class Price(msgspec.Struct, frozen=True):
+    """What the nodes of a job cost."""
+
+    usd_per_hour: float | None
+    """Of all of them; None: a price isn't known, or its nodes aren't."""
+    usd: float | None
+    """So far, or in all, of its last run."""
+
+
+class JobAccount(msgspec.Struct, frozen=True):
     """One job with its price and its goodput."""
 
     job: JobState
-    usd_per_hour: float | None
-    """Of the nodes that it has or had; None: a price isn't known, or its nodes aren't."""
-    usd: float | None
-    """So far, or in all, of its last run."""
+    price: Price
     goodput: Goodput | None
     """None: it saves no checkpoints, hasn't begun, or its node doesn't answer."""
+
+
+def price_of(cluster: Cluster, hosts: ClusterInventory, state: JobState) -> Price:
+    """Return what the nodes cost that a job has or had, by their pools' prices."""
+    prices = node_prices(cluster.spec, cluster.catalog)
+    pools = {host.name: host.pool for host in hosts.hosts}
+    each = [prices.get(pools.get(node, "")) for node in state.on]
+    known = [price for price in each if price is not None]
+    if not each or len(known) < len(each):
+        return Price(None, None)
+    hourly = sum(known)
+    return Price(hourly, hourly * _seconds(state.elapsed) / 3600)
 
 
 def account_of(
     cluster: Cluster, hosts: ClusterInventory, session: SshSession, state: JobState
 ) -> JobAccount:
     """Return what a job costs and what it did with its time."""
-    prices = node_prices(cluster.spec, cluster.catalog)
-    pools = {host.name: host.pool for host in hosts.hosts}
-    each = [prices.get(pools.get(node, "")) for node in state.on]
-    known = [price for price in each if price is not None]
-    hourly = sum(known) if each and len(known) == len(each) else None
     return JobAccount(
         job=state,
-        usd_per_hour=hourly,
-        usd=None if hourly is None else hourly * _seconds(state.elapsed) / 3600,
+        price=price_of(cluster, hosts, state),
         goodput=_goodput(cluster, hosts, session, state),
     )
 

@@ -11,10 +11,10 @@ import msgspec
 import pytest
 from tests.lifecycle.controller import HEAD, DownShell, LocalShell
 
-from gcluster.cli.render.operate.jobs import account_text
+from gcluster.cli.render.operate.jobs import account_text, state_line
 from gcluster.inventory.hosts import ClusterInventory
 from gcluster.lifecycle.cluster.cluster import Cluster, open_cluster
-from gcluster.lifecycle.scheduler.workloads.account import account_of
+from gcluster.lifecycle.scheduler.workloads.account import Price, account_of, price_of
 from gcluster.lifecycle.scheduler.workloads.jobs import JobState
 
 ROOT = Path(__file__).parents[3]
@@ -111,11 +111,18 @@ def test_the_price_is_that_of_the_nodes_that_it_has(
     monkeypatch.setattr(
         "gcluster.lifecycle.scheduler.workloads.account.node_prices", lambda *_: {"gpu": 98.32}
     )
-    found = account_of(cluster, HOSTS, shell, STATE)
-    assert found.usd_per_hour == pytest.approx(2 * 98.32)
-    assert found.usd == pytest.approx(2 * 98.32 * 26.5)
+    price = price_of(cluster, HOSTS, STATE)
+    assert price.usd_per_hour == pytest.approx(2 * 98.32)
+    assert price.usd == pytest.approx(2 * 98.32 * 26.5)
+    assert state_line(STATE, price) == "job 8: running on 2 nodes from gpu001 at $196.64/h"
+    over = msgspec.structs.replace(STATE, state="COMPLETED")
+    assert state_line(over, price) == (
+        "job 8: completed after 1-02:30:00, exit code 0:0 at $196.64/h ($5,210.96)"
+    )
+    waits = msgspec.structs.replace(STATE, state="PENDING", on=())
+    assert "$" not in state_line(waits, price_of(cluster, HOSTS, waits))
     elsewhere = msgspec.structs.replace(STATE, on=("gpu001", "spill7"))
-    assert account_of(cluster, HOSTS, shell, elsewhere).usd_per_hour is None
+    assert price_of(cluster, HOSTS, elsewhere) == Price(None, None)
     assert "price unknown" in account_text(account_of(cluster, HOSTS, shell, elsewhere))
 
 
