@@ -230,7 +230,7 @@ class TorchtitanWorkload(
 ):
     """torchtitan: torchrun starts the module torchtitan.train; no `script` is needed."""
 
-    UPDATES: ClassVar = updates(none="model config parallel")
+    UPDATES: ClassVar = updates(none="script model config parallel")
 
     script: NodePath = "torchtitan.train"
     """The module that is started."""

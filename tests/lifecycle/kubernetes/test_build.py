@@ -94,6 +94,7 @@ def test_a_compilation_reports_how_far_it_is_and_how_long_the_rest_takes(
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     told: list[Any] = []
     moments = iter([0.0, *(60.0 * number for number in range(1, 9))])
+    monkeypatch.setitem(build.PACKAGES, "etcd", 580)
     counted = build._counted("etcd", told.append, lambda: next(moments))  # noqa: SLF001  # its clock
     golang.compile_program(tmp_path, tmp_path / "out", "go1.25.4", {}, "amd64", compiled=counted)
     assert [(one.done, one.total) for one in told] == [(n, 580) for n in range(50, 251, 50)]
