@@ -133,7 +133,7 @@ class JobQueue:
         text = self._output_of(f"scontrol show job {shlex.quote(_id(job))}", job)
         fields = dict(_FIELD.findall(text))
         log = re.search(r"^\s*StdOut=(.*)$", text, re.MULTILINE)
-        listed = fields.get("NodeList", "(null)")
+        listed = fields.get("NodeList", "")  # empty, or "(null)", until it has nodes
         restarts, nodes = fields.get("Restarts", "0"), fields.get("NumNodes", "0").partition("-")[0]
         return JobState(
             id=job,
@@ -147,7 +147,7 @@ class JobQueue:
             log=log[1].strip() if log else "",
             name=fields.get("JobName", ""),
             user=fields.get("UserId", "").partition("(")[0],
-            on=tuple(expand(listed)) if listed != "(null)" else (),
+            on=() if listed in {"", "(null)"} else tuple(expand(listed)),
         )
 
     def cancel(self, job: str) -> None:

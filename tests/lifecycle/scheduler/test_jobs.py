@@ -165,5 +165,16 @@ def test_a_job_is_followed_over_a_restart_on_another_node_to_its_end(
     assert last.has_succeeded
 
 
+@pytest.mark.parametrize("listed", ["", "(null)"])
+def test_a_job_that_waits_has_no_nodes(shell: LocalShell, listed: str) -> None:
+    shell.has(
+        "scontrol",
+        SHOW.format(
+            state="PENDING", reason="None", restarts=0, code="0:0", host="", log=""
+        ).replace("gpu[001-002]", listed),
+    )
+    assert JobQueue(shell, HEAD).state("8").on == ()
+
+
 def node(name: str) -> Host:
     return msgspec.structs.replace(HEAD, name=name)
