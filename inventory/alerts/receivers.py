@@ -59,12 +59,13 @@ def alertmanager_config(
         for name, severities in taken.items()
         for severity in severities
     ]
-    mail = None if alerts is None else alerts.mail
-    own = () if mail is None else tuple(owners)
-    for one in own:
-        assert mail is not None  # noqa: S101  # there are none without it
-        server = _mail_server(mail, files, hello, one.text)
-        receivers[one.name] = {"email_configs": [{"to": one.to, **server}]}
+    own: list[dict[str, Any]] = []
+    if alerts is not None and alerts.mail is not None:
+        for one in owners:
+            server = _mail_server(alerts.mail, files, hello, one.text)
+            receivers[one.name] = {"email_configs": [{"to": one.to, **server}]}
+            route = {"receiver": one.name, "matchers": list(one.matchers), "continue": True}
+            own.append(route | {"group_by": list(one.group_by)})
     return {
         "route": {
             "receiver": "page",
@@ -72,18 +73,7 @@ def alertmanager_config(
             "group_wait": "10s",
             "group_interval": "2m",
             "repeat_interval": "1d",
-            "routes": [
-                *(
-                    {
-                        "receiver": one.name,
-                        "matchers": list(one.matchers),
-                        "continue": True,
-                        "group_by": list(one.group_by),
-                    }
-                    for one in own
-                ),
-                *routes,
-            ],
+            "routes": [*own, *routes],
         },
         "inhibit_rules": inhibitions("kubernetes"),
         "receivers": [

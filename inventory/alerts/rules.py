@@ -13,6 +13,7 @@ import yaml
 from msgspec import Meta
 
 from ...schemas.spec.model import SpecModel
+from ...schemas.spec.units import Duration
 from ...schemas.structure.compose import read_data_file
 
 _DATA = Path(__file__).parent / "data"
@@ -45,7 +46,6 @@ _SLOW = "gcluster-minute", "60s"
 the other group waits for."""
 _PATIENT_S = 120
 """Rules that hold for so long can wait for a minute more."""
-_UNIT_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _BOARD = (
     "{{ if $labels.hpc_job }}job?var-job={{ $labels.hpc_job }}"
     "{{ else if $labels.instance }}node?var-node={{ $labels.instance }}"
@@ -81,8 +81,9 @@ class AlertRule(SpecModel, frozen=True, kw_only=True):
     @property
     def can_wait(self) -> bool:
         """Whether it is evaluated each minute, and not every few seconds."""
-        holds_s = int(self.for_[:-1]) * _UNIT_S[self.for_[-1]]
-        return holds_s >= _PATIENT_S if self.every is None else self.every == _SLOW[1]
+        if self.every is not None:
+            return self.every == _SLOW[1]
+        return Duration.parse(self.for_).value >= _PATIENT_S
 
 
 class Inhibition(SpecModel, frozen=True, kw_only=True):

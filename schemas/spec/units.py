@@ -125,14 +125,20 @@ class Duration(Quantity):
     @classmethod
     def rewritten(cls, text: str) -> str | None:
         """Return the form of ours; `2-00:00:00` and `12:00:00` are Slurm's."""
+        slurms = cls.of_slurm(text)
+        return super().rewritten(text) if slurms is None else str(slurms)
+
+    @classmethod
+    def of_slurm(cls, text: str) -> Self | None:
+        """Return a time as Slurm writes it: "2-00:00:00", "12:00:00", "30:00"; None: it is none."""
         match = re.fullmatch(_SLURM_TIME, text.strip())
         if match is None or not (match[1] or match[3]):
-            return super().rewritten(text)
+            return None
         days, *rest = (int(part or 0) for part in match.groups())
         if not match[1] and match[4] is None:
             rest = [0, *rest[:2]]  # minutes:seconds
         hours, minutes, seconds = rest
-        return str(cls(((days * 24 + hours) * 60 + minutes) * 60 + seconds))
+        return cls(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
 
 
 class Interval(Duration):

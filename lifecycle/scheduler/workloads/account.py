@@ -12,6 +12,7 @@ from ....inventory.waste.rules import node_prices
 from ....inventory.workloads.checkpoints import folder
 from ....inventory.workloads.place import place_of
 from ....schemas.spec import SlurmScheduler
+from ....schemas.spec.units import Duration
 from ....schemas.structure.decoding import decode_json
 from ...cluster.cluster import Cluster
 from ...nodes.ssh import SshSession, Unreachable
@@ -71,8 +72,8 @@ def price_of(cluster: Cluster, hosts: ClusterInventory, state: JobState) -> Pric
     known = [price for price in each if price is not None]
     if not each or len(known) < len(each):
         return Price(None, None)
-    hourly = sum(known)
-    return Price(hourly, hourly * _seconds(state.elapsed) / 3600)
+    hourly, ran = sum(known), Duration.of_slurm(state.elapsed)
+    return Price(hourly, hourly * (0 if ran is None else ran.value) / 3600)
 
 
 def account_of(
@@ -107,15 +108,3 @@ def _goodput(
     except msgspec.DecodeError:
         return None
     return found
-
-
-def _seconds(elapsed: str) -> int:
-    """Return the seconds of Slurm's "D-HH:MM:SS" (RunTime of scontrol); 0 for anything else."""
-    days, _, clock = elapsed.rpartition("-")
-    parts = [days or "0", *clock.split(":")]
-    if len(parts) != len(("days", "hours", "minutes", "seconds")) or not all(
-        part.isdigit() for part in parts
-    ):
-        return 0
-    whole, hours, minutes, seconds = map(int, parts)
-    return ((whole * 24 + hours) * 60 + minutes) * 60 + seconds

@@ -65,10 +65,7 @@ def idle(partition: str) -> int:
 
 def address(node: str) -> str:
     """Return the address by which Slurm reaches a node; its name where that is not known."""
-    for word in (output_of("scontrol", "show", "node", node) or "").split():
-        if word.startswith("NodeAddr="):
-            return word.partition("=")[2]
-    return node
+    return addresses([node])[node]
 
 
 def addresses(nodes: Sequence[str]) -> dict[str, str]:
