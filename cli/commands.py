@@ -68,7 +68,7 @@ VERBS = (
     Verb("rotate", "Operate", "Rotate keys and passwords of a running cluster."),
     Verb("reconcile", "Operate", "Apply what is merged to a repository of specs.", resumable=True),
     Verb("status", "Inspect", "Show nodes, conditions and the queue."),
-    Verb("jobs", "Inspect", "List the jobs of the queue, and those just ended."),
+    Verb("jobs", "Inspect", "List the jobs waiting, running and just ended, or show one."),
     Verb("logs", "Inspect", "Show what a job has printed, and follow it with -f."),
     Verb("top", "Inspect", "Show jobs and nodes by what they waste now, in dollars."),
     Verb("report", "Inspect", "Show who used and wasted GPU hours over a time, in dollars."),

@@ -23,7 +23,7 @@ def command(
     ] = None,
     fmt: OutputFormat = Format.TEXT,
 ) -> Exit:
-    """List the jobs of the queue, and those just ended; or show one.
+    """List the jobs waiting, running and just ended, or show one.
 
     gcluster jobs lab · gcluster jobs lab 17
     """
