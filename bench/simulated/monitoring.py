@@ -11,6 +11,7 @@ Of 2,000 nodes Prometheus takes 9 GiB. Rules that read an hour or a day read wha
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -18,9 +19,9 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from functools import cache
 from multiprocessing import Process
 from pathlib import Path
 
@@ -57,6 +58,7 @@ MINUTES = 1.5
 SETTLES_S = 75
 """Seconds until every target was scraped and every group evaluated, a minute apart."""
 USD = 20.0
+_TYPE = "text/plain; version=0.0.4"
 SCRAPE_S = 5.0
 """Seconds after which a scrape is given up."""
 EXPONENT = 1.2
@@ -122,35 +124,34 @@ def name(at: int) -> str:
 
 
 def serve(port: int, node: bytes, slurm: bytes, gpus: str) -> None:
-    """Serve all nodes' pages: /node/7 and /gpu/7, whose job is 7."""
+    """Serve all nodes' pages: /node/7 and /gpu/7, whose job is 7.
+
+    It shares the cores with the Prometheus that is measured, so each page is made once.
+    """
     parts = gpus.split(f'hpc_job="{JOB}"')
 
-    class Page(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    @cache
+    def page(path: str) -> bytes:
+        _, kind, at = path.split("/")
+        if kind == "gpu":
+            body = f'hpc_job="{at}"'.join(parts).encode()
+        else:
+            body = node + (slurm if at == "0" else b"")
+        head = f"HTTP/1.1 200 OK\r\nContent-Type: {_TYPE}\r\nContent-Length: {len(body)}\r\n\r\n"
+        return head.encode() + body
 
-        def do_GET(self) -> None:  # http.server's name
-            _, kind, at = self.path.split("/")
-            if kind == "gpu":
-                body = f'hpc_job="{at}"'.join(parts).encode()
-            else:
-                body = node + (slurm if at == "0" else b"")
-            self.send_response(200)
-            self.send_header("Content-Type", "text/plain; version=0.0.4")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError, asyncio.IncompleteReadError), closing(writer):
+            while True:  # until Prometheus closes the connection, which it keeps
+                request = await reader.readuntil(b"\r\n\r\n")
+                writer.write(page(request.split(b" ", 2)[1].decode()))
+                await writer.drain()
 
-        def log_message(self, *_: object) -> None:
-            """Write no line for each scrape."""
+    async def run() -> None:
+        server = await asyncio.start_server(answer, "127.0.0.1", port, backlog=4096)
+        await server.serve_forever()
 
-    class Server(ThreadingHTTPServer):
-        request_queue_size = 4096
-        daemon_threads = True
-
-        def handle_error(self, *_: object) -> None:
-            """Write nothing of scrapes that were given up: targets that are lost count."""
-
-    Server(("127.0.0.1", port), Page).serve_forever()
+    asyncio.run(run())
 
 
 def write_settings(folder: Path, nodes: int, port: int, own: int) -> None:
@@ -203,7 +204,7 @@ def scraped(folder: Path, nodes: int) -> Iterator[tuple[Prometheus, int]]:
         command = ["--config.file=prometheus.yml", f"--web.listen-address=127.0.0.1:{own}"]
         stack.enter_context(process(folder, "prometheus", *command, "--storage.tsdb.path=data"))
         found = Prometheus(own)
-        wait_for(lambda: found.values("prometheus_build_info"))
+        wait_for(lambda: found.values("prometheus_build_info"), seconds=120)
         yield found, pid_of(own)
 
 
@@ -255,7 +256,7 @@ def measure(nodes: int, minutes: float) -> Watched:
             up=value('sum(up{job!="prometheus"})') / (2 * nodes),
             longest_scrape_s=value(f"max(max_over_time(scrape_duration_seconds{span}))"),
             used=shares,
-            missed=value("sum(prometheus_rule_group_iterations_missed_total)"),
+            missed=value(f"sum(increase(prometheus_rule_group_iterations_missed_total{span}))"),
             failed=value("sum(prometheus_rule_evaluation_failures_total)"),
             cores=cores,
             peak_gib=peak_gib(pid),

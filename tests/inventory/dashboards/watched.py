@@ -182,12 +182,12 @@ def watched(folder: Path) -> Iterator[Prometheus]:
         yield found
 
 
-def wait_for(holds: Any) -> None:
-    for _ in range(150):
+def wait_for(holds: Any, *, seconds: int = 30) -> None:
+    for _ in range(5 * seconds):
         try:
             if holds():
                 return
         except OSError:
             pass
         time.sleep(0.2)
-    raise AssertionError("Prometheus has no recorded metric after 30 s")
+    raise AssertionError(f"Prometheus has no recorded metric after {seconds} s")
