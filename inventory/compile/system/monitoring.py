@@ -22,6 +22,7 @@ from ..slurm.accounting import accounting_hosts
 from ..slurm.scheduling import has_rest_api
 from ..steps import Json, Step
 from ..storage.lustre import lustre_mounts, lustre_served
+from .packages import PROMETHEUS_RPM, prometheus_rpm
 from .gpu_metrics import GPU_EXPORTER_PORT, has_amd_exporter, has_dcgm_exporter
 from .watched import monitoring_host, monitoring_of, monitoring_step
 
@@ -48,7 +49,13 @@ _REST_PORT = 6820
 """slurmrestd's (role slurm)."""
 
 
-@role_compiler("node_exporter", removed=True, after=("hardening", "node_health"))
+@role_compiler(
+    "node_exporter",
+    sources=PROMETHEUS_RPM,
+    chosen=prometheus_rpm,
+    removed=True,
+    after=("hardening", "node_health"),
+)
 def node_exporter_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role node_exporter: on every node of a cluster that is watched."""
     if monitoring_of(node) is None:
@@ -142,7 +149,13 @@ def _of_server(role: str) -> dict[str, str]:
     }
 
 
-@role_compiler("alertmanager", removed=True, after=("node_exporter",))
+@role_compiler(
+    "alertmanager",
+    sources=PROMETHEUS_RPM,
+    chosen=prometheus_rpm,
+    removed=True,
+    after=("node_exporter",),
+)
 def alertmanager_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role alertmanager on the pool of the monitoring host.
 
@@ -201,7 +214,13 @@ def _receivers(alerts: Alerts, owners: dict[str, Json]) -> dict[str, Json]:
     return found
 
 
-@role_compiler("prometheus", removed=True, after=("alertmanager",))
+@role_compiler(
+    "prometheus",
+    sources=PROMETHEUS_RPM,
+    chosen=prometheus_rpm,
+    removed=True,
+    after=("alertmanager",),
+)
 def prometheus_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role prometheus on the pool of the monitoring host.
 

@@ -78,6 +78,8 @@ def file_variables(node: NodeFacts, source: str, name: str, version: str) -> dic
 
 
 EPEL = ("epel",)
+PROMETHEUS_RPM = ("prometheus-rpm",)
+_OF_EL = {*EPEL, *PROMETHEUS_RPM}
 """Sources of EL alone: hosts that turn out to run another distribution go without them."""
 
 
@@ -123,16 +125,25 @@ def _repository(
         or "",
         "signed_index": source.signs_index,
         "packages": source.packages,
-        **({"required": False} if source.name in EPEL else {}),
+        **({"required": False} if source.name in _OF_EL else {}),
     }
 
 
 def epel(node: NodeFacts) -> tuple[str, ...]:
     """Return EPEL for nodes of EL, and hosts that may be: Slurm and MPI come from it there."""
+    return EPEL if _may_run_el(node) else ()
+
+
+def prometheus_rpm(node: NodeFacts) -> tuple[str, ...]:
+    """Return where nodes of EL, and hosts that may be, take what watches them from."""
+    return PROMETHEUS_RPM if _may_run_el(node) else ()
+
+
+def _may_run_el(node: NodeFacts) -> bool:
     unsaid = (
         node.software.distribution is None and not node.spec.sites[node.pool.site].makes_machines
     )
-    return EPEL if unsaid or node.software.distribution == "el-9" else ()
+    return unsaid or node.software.distribution == "el-9"
 
 
 PACKAGE_MIRROR_PORT = 8480

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...catalog.model.machine import Machine
 from ...diagnostics import PathTuple, Severity
 from ...spec import KubernetesScheduler
 from ...spec.cluster import Monitoring
@@ -13,8 +14,6 @@ from ..registry import Finding, check
 from ..software.versions import every_stack, relies_on
 
 _PROMETHEUS: PathTuple = ("monitoring", "prometheus")
-_NO_PACKAGES = {"el-9": "EL 9"}
-"""Distributions for which gcluster has no packages of the exporters -> what people call them."""
 
 
 @check("GC571", summary="Settings of Prometheus without Prometheus.")
@@ -124,25 +123,35 @@ def _not_built(key: str, why: str, fix: Fix) -> Finding:
 
 @check("GC577", summary="Metrics are requested from nodes for which there is no exporter.")
 def exporter_has_no_package(context: CheckContext) -> Iterator[Finding]:
-    """The exporters are the distribution's own packages: Debian's and Ubuntu's.
+    """The exporters are the distribution's own packages, on EL those of the source prometheus-rpm.
 
-    For EL 9 gcluster knows no package of them. Nodes that boot an image of Debian or Ubuntu can be
-    watched.
+    That has none for ARM, and AMD has no package of its exporter for EL. Such nodes can be watched
+    when they boot an image of Debian or Ubuntu.
     """
     monitoring = context.monitoring
     if monitoring is None or not monitoring.prometheus or context.kubernetes is not None:
         return
     for name, stack in every_stack(context).items():
-        called = _NO_PACKAGES.get(stack.resolved.distribution or "")
-        if called is not None:
+        missing = None if stack.resolved.distribution != "el-9" else _not_for_el(stack.machine)
+        if missing is not None:
             yield Finding(
-                summary=f'pool "{name}" runs {called}, for which gcluster has no exporters',
+                summary=f'pool "{name}" runs EL 9, for which there is no package of {missing}',
                 path=_PROMETHEUS,
-                hint="give the pools Debian or Ubuntu (software: {distribution: ...}), or leave "
+                hint="give the pool Debian or Ubuntu (software: {distribution: ...}), or leave "
                 "monitoring out",
                 relies_on=(_PROMETHEUS, *relies_on(stack, "distribution")),
             )
             return
+
+
+def _not_for_el(machine: Machine | None) -> str | None:
+    """Return the exporter that EL has no package of on a machine type."""
+    if machine is None:
+        return None
+    if machine.cpu.architecture == "aarch64":
+        return "node exporter for ARM"
+    gpu = machine.gpu
+    return "AMD's exporter of GPUs" if gpu is not None and gpu.vendor == "amd" else None
 
 
 @check("GC579", summary="A mail server that alerts can't log in to, or not safely.")
