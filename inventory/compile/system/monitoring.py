@@ -22,8 +22,8 @@ from ..slurm.accounting import accounting_hosts
 from ..slurm.scheduling import has_rest_api
 from ..steps import Json, Step
 from ..storage.lustre import lustre_mounts, lustre_served
-from .packages import PROMETHEUS_RPM, prometheus_rpm
 from .gpu_metrics import GPU_EXPORTER_PORT, has_amd_exporter, has_dcgm_exporter
+from .packages import PROMETHEUS_RPM, prometheus_rpm
 from .watched import monitoring_host, monitoring_of, monitoring_step
 
 EXPORTER_PORT = 9100
