@@ -53,6 +53,7 @@ monitoring:
   waste_alert:
     {{below: 1%, for: 1m, min_usd_per_hour: 15, to_owner: true, mail_domain: example.edu}}
 budget: {{expires: 30d}}
+hooks: {{site: {{type: script, path: site.sh, pools: [gpu], timeout: 5m}}}}
 smoke: {{allreduce: {{sizes: 8B..64KiB, iterations: 1}}}}
 """
 HOSTILE = 'a"} 1 <script>alert(1)</script>|x'
@@ -113,7 +114,10 @@ print(urllib.request.urlopen(asked, context=context, timeout=10).read().decode()
 def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Room]:
     hosts, more = (
         ("head01", "gpu01", "gpu02"),
-        {"head01": ("--tmpfs=/fault:size=32m", "--cap-add=NET_ADMIN")},
+        {
+            "head01": ("--tmpfs=/fault:size=32m", "--cap-add=NET_ADMIN"),
+            "gpu01": ("--restart=always",),  # as a machine, it is back after `systemctl reboot`
+        },
     )
     with started_room(tmp_path_factory.mktemp("room"), hosts, more) as made:
         yield made
@@ -128,6 +132,7 @@ def cluster(live: LiveCluster, room: Room) -> LiveCluster:
     )
     hook = live.spec.parent / "hook"
     hook.write_text("http://127.0.0.1:2526/")
+    write_script(live, "echo unchanged")
     live.spec.write_text(
         SPEC.format(
             name=live.name,
@@ -144,6 +149,13 @@ def cluster(live: LiveCluster, room: Room) -> LiveCluster:
         live.on("head01", f"systemd-run --quiet python3 /root/{name}.py")
     live.on("head01", JOBS)
     return live
+
+
+def write_script(cluster: LiveCluster, does: str) -> None:
+    """Write what the hook of the spec does on the GPU nodes: another text is a rolling change."""
+    script = cluster.spec.parent / "site.sh"
+    script.write_text(f"#!/bin/sh\n{does}\n")
+    script.chmod(0o755)
 
 
 def top(cluster: LiveCluster) -> dict[str, Any]:
@@ -312,6 +324,47 @@ def posted(cluster: LiveCluster) -> dict[tuple[str, str], list[float]]:
                 of = (alert["labels"]["alertname"], alert["labels"].get("instance", ""))
                 found.setdefault(of, []).append(message["at"])
     return found
+
+
+AWAY_S = 80
+"""A node answers neither Prometheus nor Slurm so long; NodeDown takes half of it."""
+
+
+def asked(cluster: LiveCluster, query: str) -> list[tuple[dict[str, str], float]]:
+    """Return what Prometheus answers: labels and value of each series."""
+    output = json.loads(cluster.on("head01", f"python3 /root/ask.py '{query}'"))
+    return [(one["metric"], float(one["value"][1])) for one in output["data"]["result"]]
+
+
+def test_a_rolling_change_and_a_reboot_of_ours_send_no_alert(cluster: LiveCluster) -> None:
+    cluster.on("head01", "scancel --user=ada; scancel --user=bob")
+    until(lambda: asked(cluster, 'ALERTS{alertstate="firing"}') == [], seconds=300)
+    began = float(cluster.on("head01", "date +%s.%N"))
+    # The change waits for a job. Then the node is away as in a restart of a real machine.
+    cluster.on(
+        "head01", "cd /tmp; runuser -u ada -- sbatch -A nlp --gpus 1 -w gpu01 --wrap 'sleep 30'"
+    )
+    units = "slurmd prometheus-node-exporter gcluster-dcgm-double"
+    write_script(cluster, f"systemctl stop {units}\nsleep {AWAY_S}\nsystemctl start {units}")
+    cluster.gcluster("up", str(cluster.spec), "--yes")
+    rebooted = cluster.json("reboot", str(cluster.spec), "gpu01", "--yes")["rebooted"]
+    time.sleep(60)
+    over = f"{round(float(cluster.on('head01', 'date +%s.%N')) - began)}s"
+    fired = {
+        (labels["alertname"], labels["instance"])
+        for labels, _ in asked(cluster, f'max_over_time(ALERTS{{alertstate="firing"}}[{over}])')
+    }
+    away = asked(cluster, f'min_over_time(up{{job="node",pool="gpu"}}[{over}])')
+    at_once = asked(cluster, f'min_over_time(sum(up{{job="node",pool="gpu"}})[{over}:5s])')
+    late = {of: times for of, times in posted(cluster).items() if times[-1] > began}
+    sys.stdout.write(f"in {over} fired {fired}, away {away}, posted {late}\n")
+
+    # one after the other, and away each
+    assert rebooted == ["gpu01"]
+    assert {labels["instance"]: least for labels, least in away} == {"gpu01": 0, "gpu02": 0}
+    assert [least for _, least in at_once] == [1]
+    assert fired == {("NodeOutOfService", "gpu01"), ("NodeOutOfService", "gpu02")}
+    assert late == {}
 
 
 def test_each_fault_is_one_alert_of_its_host_within_90_s_by_mail_and_webhook(
