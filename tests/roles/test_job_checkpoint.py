@@ -13,11 +13,12 @@ import pytest
 PROGRAM = Path(__file__).parents[2] / "roles/slurm/files/libexec/job-checkpoint.py"
 SQUEUE = """\
 #!/bin/sh
-# A double of squeue: job 7 runs, and 77, the controller of job 8 is silent, others have ended.
+# A double of squeue: jobs 7 and 77 run, 3 is ending, the controller of 8 is silent, others ended.
 case $* in
 *--jobs=5) # it has ended, and while that is looked up job 4 takes the folder
     echo 4 > checkpoints/.job.4 && mv checkpoints/.job.4 checkpoints/.job; exit 0 ;;
 *--jobs=7*) echo RUNNING ;;
+*--jobs=3) [ -e ending ] || { touch ending; echo COMPLETING; } ;;
 *--jobs=8) echo "slurm_load_jobs error: Unable to contact slurm controller" >&2; exit 1 ;;
 *) echo "slurm_load_jobs error: Invalid job id specified" >&2; exit 1 ;;
 esac
@@ -133,6 +134,20 @@ def test_a_folder_is_one_job_s_until_that_has_ended(
     assert answer.returncode == status
     assert reason in answer.stderr
     assert (saved / ".job").read_text(encoding="utf-8").strip() == ("9" if status == 0 else owner)
+
+
+def test_a_job_that_is_being_ended_is_waited_for(saved: Path) -> None:
+    """As one is whose node was lost: it has ended when Slurm has given that up."""
+    saved.mkdir()
+    (saved / ".job").write_text("3\n", encoding="utf-8")
+
+    answer = call(saved, "open", str(saved), job="9")
+
+    assert (answer.returncode, answer.stderr) == (
+        0,
+        "job-checkpoint: waiting for the end of job 3\n",
+    )
+    assert (saved / ".job").read_text(encoding="utf-8") == "9\n"
 
 
 def test_of_two_jobs_that_start_at_once_one_gets_the_folder(saved: Path) -> None:

@@ -30,6 +30,8 @@ MANIFEST = "MANIFEST.json"
 OWNER = ".job"
 NUMBER = re.compile(r"[^/]*?([0-9]{1,18})\Z")
 BLOCK = 1 << 20
+ENDING_S = 300.0
+"""A job ends on all its nodes: Slurm takes four minutes to give a lost one up (SlurmdTimeout)."""
 
 
 class TornError(Exception):
@@ -180,8 +182,10 @@ def open_folder(parent: Path) -> None:
     parent.mkdir(parents=True, exist_ok=True)
     job, owner = os.environ.get("SLURM_JOB_ID", ""), parent / OWNER
     before = owner_of(owner)
-    if before not in ("", job) and is_running(before):
-        raise TornError(f"{parent} is used by job {before}, which has not ended")
+    if before not in ("", job):
+        wait_for(before)
+        if state_of(before):
+            raise TornError(f"{parent} is used by job {before}, which has not ended")
     if not job or before == job:
         return
     # Of two jobs that start at once one gets it: a file is renamed once, and a link made once.
@@ -224,16 +228,26 @@ def owner_of(file: Path) -> str:
         return ""
 
 
-def is_running(job: str) -> bool:
-    """Whether a job has not ended; one that the controller doesn't know has."""
+def wait_for(job: str) -> None:
+    """Wait for a job whose processes are being ended, as long as Slurm may take for a lost node."""
+    end, is_said = time.monotonic() + ENDING_S, False
+    while state_of(job) == "COMPLETING" and time.monotonic() < end:
+        if not is_said:
+            sys.stderr.write(f"job-checkpoint: waiting for the end of job {job}\n")
+            is_said = True
+        time.sleep(2)
+
+
+def state_of(job: str) -> str:
+    """Return a job's state, "" where it has ended; one that the controller doesn't know has."""
     if not job.isdigit():
-        return False
+        return ""
     words = ["squeue", "--noheader", "--format=%T", "--jobs=" + job]
     done = subprocess.run(words, capture_output=True, check=False)
     text = done.stderr.decode("utf-8", "replace")
     if done.returncode != 0 and "Invalid job id" not in text:
         raise TornError(f"whether job {job} has ended is unknown: {text.strip()}")
-    return bool(done.stdout.strip())
+    return done.stdout.decode("utf-8", "replace").strip()
 
 
 def main() -> int:
