@@ -6,6 +6,7 @@ import importlib.util
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -27,12 +28,14 @@ esac""",
 case "$1 $2" in
 "show hostnames") echo "$3" | tr , '\\n' ;;
 "show node") for name in $(echo "$3" | tr , ' '); do
-        echo "NodeName=$name Arch=x86_64"; echo "   NodeAddr=127.0.0.1 NodeHostName=$name"; done ;;
+        echo "NodeName=$name Arch=x86_64"
+        echo "   NodeAddr=$(cat "address-$name" 2>/dev/null || echo 127.0.0.1) NodeHostName=$name"
+    done ;;
 "show config") echo "SlurmdPort = 9" ;;
 "show job") echo "PreemptTime=None ExcNodeList=(null)" ;;
 "listpids 7."*) echo PID JOBID STEPID LOCALID GLOBALID
     [ ! -e pids ] || for pid in $(cat pids); do [ ! -d /proc/$pid ] || echo $pid 7 0 - -; done ;;
-requeue*) echo "$*" >>requeued; kill -9 $PPID ;;
+requeue*) echo "$*" >>requeued ;;
 update*) echo "$*" >>requeued ;;
 esac""",
     "sinfo": """\
@@ -119,6 +122,21 @@ def test_a_spare_takes_the_place_of_a_node_that_slurm_gave_up_and_no_restart_is_
     assert re.search(r"interruption 1 cost \d+ s: attempt 0 ended: gpu002 was lost", log)
 
 
+def test_a_node_that_is_silent_is_lost_when_the_processes_of_the_others_have_ended(
+    slurm: Path,
+) -> None:
+    """They print that they miss it, and srun waits for it: neither is progress."""
+    (slurm / "address-gpu002").write_text("nowhere.invalid", encoding="utf-8")
+    waits = '[ "$(wc -l <calls)" -gt 1 ] || while sleep 0.2; do echo aborted; done\necho trained'
+    began = time.monotonic()
+
+    code, log, attempts = run(slurm, waits, "--nodes=2", "--spares=1")
+
+    assert (code, attempts) == (0, ["gpu001,gpu002", "gpu001,gpu003"])
+    assert "attempt 0 ended: gpu002 was lost" in log
+    assert time.monotonic() - began < 25
+
+
 def test_a_job_that_may_shrink_goes_on_with_the_nodes_that_are_left(slurm: Path) -> None:
     code, log, attempts = run(slurm, LOSES, "--nodes=3", "--least=2")
 
@@ -132,7 +150,7 @@ def test_a_job_that_may_not_shrink_so_far_is_queued_again(slurm: Path) -> None:
 
     assert len(attempts) == 1
     assert log.splitlines()[-1] == "gcluster: queued again: too few of its nodes can be used"
-    assert (slurm / "requeued").read_text() == "requeue 7\n"
+    assert (slurm / "requeued").read_text() == "requeue 7\nupdate JobId=7 StartTime=now+5\n"
 
 
 def test_a_node_that_was_drained_is_left_to_its_drain_where_a_spare_is_there(slurm: Path) -> None:
@@ -222,7 +240,11 @@ def test_a_job_without_spares_gives_a_slow_node_back_and_excludes_it(slurm: Path
         [],
         "gcluster: queued again: too few of its nodes can be used",
     )
-    assert (slurm / "requeued").read_text() == "update JobId=7 ExcNodeList=gpu002\nrequeue 7\n"
+    assert (slurm / "requeued").read_text().splitlines() == [
+        "update JobId=7 ExcNodeList=gpu002",
+        "requeue 7",
+        "update JobId=7 StartTime=now+5",
+    ]
 
 
 def test_a_gate_without_a_result_keeps_no_job_from_starting(slurm: Path) -> None:
@@ -242,8 +264,35 @@ def test_a_node_is_lost_when_it_is_silent_and_later_where_the_job_still_prints()
 
     assert watch.lost(["gpu001", "gpu002", "gpu003"], printed_at=now - 19) == ["gpu002"]
     assert watch.lost(["gpu001", "gpu002", "gpu003"], printed_at=now - 1) == []
+    assert watch.lost(["gpu002"], printed_at=now - 10) == ["gpu002"], "others missed it, then ended"
     watch._silent_since["gpu002"] = now - 60  # noqa: SLF001
     assert watch.lost(["gpu002"], printed_at=now - 1) == ["gpu002"]
+
+
+@pytest.mark.parametrize(("epilog", "after_s"), [("(null)", 5), ("/etc/slurm/epilog", 20)])
+def test_a_job_leaves_lost_nodes_is_queued_again_and_only_then_has_a_time_to_start(
+    monkeypatch: pytest.MonkeyPatch, epilog: str, after_s: int
+) -> None:
+    """Before, Slurm refuses the time; later, the program that would say it has been ended."""
+    nodes, calls = loaded("nodes"), []
+    answers = {
+        "config": f"Epilog[0]               = {epilog}",
+        "hostnames": "gpu001\ngpu002\ngpu003",
+    }
+    monkeypatch.setattr(nodes, "JOB", "7")
+    monkeypatch.setattr(
+        nodes, "output_of", lambda *words: calls.append(words) or answers.get(words[2], "")
+    )
+    monkeypatch.setattr(nodes.signal, "signal", lambda *words: calls.append(words))
+
+    assert nodes.requeue(["gpu002"])
+
+    assert [call for call in calls if call[1] not in ("show", "--noheader")] == [
+        ("scontrol", "update", "JobId=7", "NodeList=gpu001,gpu003"),
+        (signal.SIGTERM, signal.SIG_IGN),
+        ("scontrol", "requeue", "7"),
+        ("scontrol", "update", "JobId=7", f"StartTime=now+{after_s}"),
+    ]
 
 
 def test_a_job_s_nodes_are_looked_up_by_one_request(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -99,7 +99,9 @@ def slurm_cluster_variables(
         ],
         "slurm_partitions": _partitions(spec, names, catalog, access),
         "slurm_topology": topology,
-        "slurm_scheduler_parameters": scheduler_parameters(spec, has_topology=has_topology),
+        "slurm_scheduler_parameters": scheduler_parameters(
+            spec, has_topology=has_topology, is_simulated=simulated
+        ),
         "slurm_simulated": simulated,
         "slurm_health_check": CHECK_PROGRAM,
     }

@@ -16,6 +16,8 @@ from ..steps import Json
 
 SCHEDULER_PARAMETERS = "SchedulerParameters"
 """The one setting of slurm.conf whose value is merged from ours and the spec's."""
+SIMULATED_LOOK_S = 5
+"""How often simulated clusters look at all jobs, whose queues are short; Slurm's own is 60 s."""
 MAX_AGE = "7-0"
 """PriorityMaxAge, Slurm's own default, written out: `inventory.priority` counts with it."""
 
@@ -185,7 +187,9 @@ SWITCH_WAIT_S = 86_400
 own 300 s cut every longer wait that a user requests (--switches=1@6:00:00)."""
 
 
-def scheduler_parameters(spec: ClusterSpec, *, has_topology: bool) -> list[str]:
+def scheduler_parameters(
+    spec: ClusterSpec, *, has_topology: bool, is_simulated: bool = False
+) -> list[str]:
     """Return SchedulerParameters.
 
     Backfill plans as far ahead as the longest job may run, 30 days at most: it starves jobs that
@@ -195,6 +199,8 @@ def scheduler_parameters(spec: ClusterSpec, *, has_topology: bool) -> list[str]:
     Args:
         spec: the cluster.
         has_topology: whether Slurm gets switches or blocks.
+        is_simulated: whether its nodes are simulated. There a job that is queued again starts soon
+            after its time has come, which nothing but the next look at all jobs notices.
 
     Entries of the spec's `settings` come after ours and replace those of the same name.
     """
@@ -211,6 +217,7 @@ def scheduler_parameters(spec: ClusterSpec, *, has_topology: bool) -> list[str]:
         f"bf_window={window}",
         f"bf_resolution={resolution}",
         *([f"max_switch_wait={SWITCH_WAIT_S}"] if has_topology else []),
+        *([f"sched_interval={SIMULATED_LOOK_S}"] if is_simulated else []),
     ]
     slurm = spec.scheduler
     written = slurm.settings.slurm if isinstance(slurm, SlurmScheduler) else {}

@@ -83,7 +83,8 @@ def test_backfill_plans_as_far_as_the_longest_job_runs(
     limit = f", max_time: {max_time}" if max_time else ""
     partitions = f"  partitions: {{a: {{pools: [gpu]{limit}}}, b: {{pools: [gpu], max_time: 30m}}}}"
     parameters = answer(partitions)["slurm_scheduler_parameters"]
-    assert parameters == ["nohold_on_prolog_fail", "bf_continue", *expected]
+    # These nodes are simulated.
+    assert parameters == ["nohold_on_prolog_fail", "bf_continue", *expected, "sched_interval=5"]
 
 
 def test_a_job_may_wait_for_few_switches_where_there_are_switches() -> None:

@@ -88,7 +88,7 @@ class Launch:
             os.environ["GCLUSTER_HEARTBEAT"] = str(heartbeat)
         self.progress = Progress(heartbeat)
         self.watch: nodes.Watch | None = None
-        if self.keeps_nodes and len(self.nodes) > 1:
+        if len(self.nodes) > 1:
             self.watch = nodes.Watch(self.nodes)
             self.watch.start()
 
@@ -220,7 +220,7 @@ class Launch:
     def _keep_guard(self, chosen: Sequence[str]) -> None:
         """Have other nodes watch this one, where Slurm would keep a job without its script."""
         others = [node for node in chosen if node != self.host]
-        if self.watch is None or not others:
+        if not self.keeps_nodes or not others:
             return
         if self.guard is not None:
             if self.guard.poll() is None and set(self.guarded_by) <= set(others):
@@ -258,7 +258,7 @@ class Launch:
                 say("saving before the end of the allocation")
                 self.save_and_end(step)
                 return NOTICE
-            if self.watch is not None and self.watch.lost(chosen, self.progress.printed_at):
+            if self.has_lost(chosen):
                 self._end(step)
                 return GONE
             if self.given.hang and now - self.progress.printed_at >= self.given.hang:
@@ -275,6 +275,15 @@ class Launch:
                     say("more nodes are there: saving, to go on with them")
                     self.save_and_end(step)
                     return GROWS
+
+    def has_lost(self, chosen: Sequence[str]) -> bool:
+        """Whether a node is lost: one that is silent is where the other processes have ended."""
+        if self.watch is None or not self.watch.silent(chosen):
+            return False
+        if self.watch.lost(chosen, self.progress.printed_at):
+            return True
+        found = self.step_id() if self.host in chosen else ""
+        return bool(found) and not processes.pids_of(found)
 
     def _ended(self, code: int, chosen: Sequence[str]) -> str:
         """Return how srun ended; a lost node is looked for as long as its death may be unseen."""
@@ -384,8 +393,10 @@ class Launch:
             before = [known[1]] if known and known[1] != "(null)" else []
             names = ",".join([*before, *self.excluded])
             nodes.output_of("scontrol", "update", f"JobId={nodes.JOB}", f"ExcNodeList={names}")
-        nodes.output_of("scontrol", "requeue", nodes.JOB)
-        time.sleep(60)
+        gone = self.watch.silent(self.nodes) if self.watch is not None else []
+        until = time.monotonic() + nodes.GIVEN_UP_S
+        while not nodes.requeue(gone) and time.monotonic() < until:
+            time.sleep(5)  # without a controller; Slurm may have queued it itself
         return 1
 
     def leave(self, code: int) -> int:

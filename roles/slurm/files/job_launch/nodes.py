@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import signal
 import socket
 import subprocess
 import threading
@@ -22,6 +23,10 @@ SILENT_S = 8.0
 """So long a node doesn't answer until it counts as lost, where nothing is printed meanwhile."""
 SILENT_AND_PRINTING_S = 45.0
 """And where the job still prints: its own network may work while that of the daemons doesn't."""
+BEGINS_S, BEGINS_AFTER_EPILOG_S = 5, 20
+"""When a job that is queued again may start: what it has left on nodes must be gone by then."""
+GIVEN_UP_S = 300.0
+"""So long Slurm takes to give a node up (SlurmdTimeout)."""
 
 
 def output_of(*words: str) -> str | None:
@@ -81,13 +86,44 @@ def addresses(nodes: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def daemon_port() -> int:
-    """Return the port of slurmd."""
+def configured(name: str) -> str:
+    """Return a setting of slurm.conf, "" where it has none."""
     for line in (output_of("scontrol", "show", "config") or "").splitlines():
         key, _, value = line.partition("=")
-        if key.strip() == "SlurmdPort" and value.strip().split("-")[0].isdigit():
-            return int(value.strip().split("-")[0])
-    return 6818
+        if re.sub(r"\[\d+\]$", "", key.strip()) == name:
+            return value.strip().replace("(null)", "")
+    return ""
+
+
+def daemon_port() -> int:
+    """Return the port of slurmd."""
+    first = configured("SlurmdPort").split("-")[0]
+    return int(first) if first.isdigit() else 6818
+
+
+def requeue(gone: Iterable[str] = ()) -> bool:
+    """Put the job back in line, to start as soon as there is room; whether Slurm did.
+
+    Slurm waits for all nodes of a job before it may start again, for one that is lost until it has
+    given that up; a job can leave its nodes, but that of its script. Then it waits until the
+    credentials of the first run have expired (cred_expire, 120 s), unless the job has a time to
+    start in the future when the last node is free (batch_requeue_fini in Slurm's job_mgr.c). It can
+    have one from the moment on at which it is queued again: before the signal that Slurm sends ends
+    who calls this.
+
+    Args:
+        gone: nodes that are lost.
+    """
+    after_s = BEGINS_AFTER_EPILOG_S if configured("Epilog") else BEGINS_S
+    lost = set(gone)
+    kept = [node for node in allocated() if node not in lost] if lost else []
+    if kept:
+        output_of("scontrol", "update", "JobId=" + JOB, "NodeList=" + ",".join(kept))
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if output_of("scontrol", "requeue", JOB) is None:
+        return False
+    output_of("scontrol", "update", "JobId=" + JOB, f"StartTime=now+{after_s}")
+    return True
 
 
 def answers(where: str, daemon: int) -> bool:
@@ -147,6 +183,9 @@ class Watch:
     def lost(self, nodes: Iterable[str], printed_at: float) -> list[str]:
         """Return those that count as lost.
 
+        What the other processes print when they miss one of them is no progress: silence counts
+        from there too.
+
         Args:
             nodes: of the step.
             printed_at: when the job printed last (monotonic).
@@ -154,11 +193,13 @@ class Watch:
         now = time.monotonic()
         with self._lock:
             since = {node: self._silent_since.get(node) for node in nodes}
+        is_quiet = now - printed_at >= SILENT_S
         return [
             node
             for node, began in since.items()
             if began is not None
-            and now - began >= (SILENT_S if printed_at < began + 3 else SILENT_AND_PRINTING_S)
+            and now - began
+            >= (SILENT_S if is_quiet or printed_at < began + 3 else SILENT_AND_PRINTING_S)
         ]
 
 
@@ -166,11 +207,16 @@ def guard(host: str) -> None:
     """Queue the job again when the node of its script is lost; runs on another of its nodes.
 
     With --no-kill Slurm would keep the job on the nodes left, without the script that starts
-    anything there.
+    anything there. That node can't be left: the others are kept until Slurm has given it up.
     """
     watch = Watch([host])
     watch.start()
     while not watch.lost([host], 0.0):
         time.sleep(1)
-    while output_of("scontrol", "requeue", JOB) is None:
+    until = time.monotonic() + GIVEN_UP_S
+    while time.monotonic() < until and watch.silent([host]):
+        if "down" in states([host]).get(host, ""):
+            break
+        time.sleep(2)
+    while not requeue():
         time.sleep(5)
