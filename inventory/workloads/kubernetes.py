@@ -96,7 +96,9 @@ class _Compiled:
         self._stem = f"{self._name}-workers-0" if self._in_set else self._name
 
     def objects(self, checkpoint_program: str) -> list[Object]:
-        made: list[Object] = []
+        made: list[Object] = self._template.domain(self._name)
+        for domain in made:
+            domain["metadata"]["labels"] = {WORKLOAD: self._name}
         if not self._in_set:
             service: dict[str, Json] = {
                 "clusterIP": "None",
@@ -154,7 +156,7 @@ class _Compiled:
 
     def _pod(self) -> dict[str, Json]:
         script = "\n".join([*self._script(), ""])
-        pod = self._template.pod(["/bin/bash", "-c", script])
+        pod = self._template.pod(["/bin/bash", "-c", script], self._name)
         metadata, spec = pod["metadata"], pod["spec"]
         metadata["labels"] = {**metadata.get("labels", {}), WORKLOAD: self._name}
         container = spec["containers"][0]

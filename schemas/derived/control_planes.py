@@ -187,5 +187,23 @@ def has(release: str, since: str) -> bool:
     return _numbers(release) >= _numbers(since)
 
 
+def without_channels(kubernetes: KubernetesScheduler, version: str | None) -> str | None:
+    """Return why pods get no NVLink between nodes; None: they get channels of IMEX.
+
+    NVIDIA's DRA driver wants resource claims. On GKE it needs nodes that are labelled and set up as
+    Google documents for each machine, and no operator of NVIDIA's is installed there.
+
+    Args:
+        kubernetes: the spec's scheduler.
+        version: of Kubernetes, as the spec has it.
+    """
+    release = release_of(version)
+    if release is not None and not has(release, CLAIMS_SINCE):
+        return f"Kubernetes {release} serves no resource claims"
+    if kubernetes.control_plane == "gke":
+        return "NVIDIA's DRA driver is not set up on GKE"
+    return None
+
+
 def _numbers(release: str) -> list[int]:
     return [int(part) for part in release.split(".")]

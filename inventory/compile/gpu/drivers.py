@@ -62,10 +62,20 @@ def nvidia_driver_steps(node: NodeFacts) -> list[Step]:
     return [
         _nvidia_driver_step("preflight", driver | modules),
         _nvidia_driver_step("install", driver | modules | daemons | imex | packages),
-        _nvidia_driver_step("configure", loaded),
+        _nvidia_driver_step("configure", loaded | _imex_of_pods(node)),
         _nvidia_driver_step("join", state | _restarts(node)),
         _nvidia_driver_step("verify", state),
     ]
+
+
+def _imex_of_pods(node: NodeFacts) -> dict[str, Json]:
+    """Return whether pods run IMEX, so that the node's own service must not."""
+    in_pods = node.installs("imex") is not None and _is_kubernetes(node)
+    return {"nvidia_driver_imex_in_pods": True} if in_pods else {}
+
+
+def _is_kubernetes(node: NodeFacts) -> bool:
+    return isinstance(node.spec.scheduler, KubernetesScheduler)
 
 
 @role_compiler("imex", after=("nvidia_driver",))
@@ -76,7 +86,7 @@ def imex_steps(node: NodeFacts) -> list[Step]:
     NVLink domain, so that here nodes have each other's addresses; one more changes the file of its
     own domain alone, and IMEX restarts where it changed.
     """
-    if node.installs("imex") is None or isinstance(node.spec.scheduler, KubernetesScheduler):
+    if node.installs("imex") is None or _is_kubernetes(node):
         return []
     hosts = in_order(node.spec, node.cluster.by_pool.get(node.name, ()))
     nodes = [

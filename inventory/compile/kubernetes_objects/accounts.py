@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from ....schemas.spec import Account, Oidc, Qos, RegistryLogin
@@ -9,6 +10,7 @@ from ....schemas.spec.scheduler.kubernetes import OIDC_PREFIX
 from ...accounting.records import NORMAL
 from ..steps import Json
 from .admission.confinement import pod_security
+from .devices.nvlink import CHANNEL_CLASS, MEMBERS_RULE, channel_pools
 from .facts import DEVICE_CLASSES, GPU_RESOURCES, KubernetesFacts, units_per_gpu
 from .objects import (
     ACCOUNT_LABEL,
@@ -76,7 +78,9 @@ def quotas(facts: KubernetesFacts) -> list[Object]:
         limits = [facts.accounts[name].gpu_quota for name in facts.ancestors(account)]
         known = [quota for quota in limits if quota is not None]
         if known:
-            made.append(_quota(account, "gpus", _hard(facts, min(known))))
+            most = min(known)
+            channels = _channel_limit(facts, most)
+            made.append(_quota(account, "gpus", _hard(facts, most) | channels))
         for name, qos in qualities(facts).items():
             if qos.gpu_limit is not None:
                 made.append(_quota(account, f"qos-{name}", _hard(facts, qos.gpu_limit), name))
@@ -86,6 +90,9 @@ def quotas(facts: KubernetesFacts) -> list[Object]:
 def memberships(facts: KubernetesFacts) -> list[Object]:
     """Return the role of an account's people in its namespace, and who has it."""
     rules = [{"apiGroups": groups, "resources": of, "verbs": may} for groups, of, may in _RULES]
+    if channel_pools(facts):
+        groups, of = MEMBERS_RULE
+        rules.append({"apiGroups": groups, "resources": of, "verbs": _WRITE})
     made = []
     for account, account_spec in facts.accounts.items():
         subjects: list[Json] = [
@@ -243,10 +250,21 @@ def _hard(facts: KubernetesFacts, gpus: int) -> dict[str, str]:
     limits = gpu_limits(facts, gpus)
     if facts.scheduler.gpu.resource_claims:
         classes = {GPU_RESOURCES[vendor]: name for vendor, name in DEVICE_CLASSES.items()}
-        return {
-            f"{classes[name]}.deviceclass.resource.k8s.io/devices": str(gpus) for name in limits
-        }
+        return {f"{classes[name]}{_OF_CLASS}": str(gpus) for name in limits}
     return {f"requests.{name}": str(amount) for name, amount in limits.items()}
+
+
+_OF_CLASS = ".deviceclass.resource.k8s.io/devices"
+"""What a ResourceQuota calls the devices of a class after the class's name."""
+
+
+def _channel_limit(facts: KubernetesFacts, gpus: int) -> dict[str, str]:
+    """Return the quota of IMEX channels, one a node: as many as nodes have so many GPUs.
+
+    A node has one. Who holds it without GPUs would keep others' jobs from NVLink.
+    """
+    counts = [gpu.count for p in channel_pools(facts) if (gpu := facts.machine(p).gpu) is not None]
+    return {f"{CHANNEL_CLASS}{_OF_CLASS}": str(math.ceil(gpus / min(counts)))} if counts else {}
 
 
 def _quota(account: str, name: str, hard: dict[str, str], qos: str | None = None) -> Object:

@@ -24,6 +24,8 @@ from .devices.gpus import (
     gpu_pools,
     nvidia_values,
 )
+from .devices.nvlink import ADDON as DRA_DRIVER
+from .devices.nvlink import driver_values, needs_driver
 from .facts import MONITORING, KubernetesFacts
 from .jobs.autoscaler import autoscaler_values, tag_for
 from .monitoring.stack import stack_images, stack_values
@@ -47,8 +49,8 @@ class ChosenAddon(msgspec.Struct, frozen=True, kw_only=True):
 
 ORDER = (
     "cilium", "calico-crds", "tigera-operator", "amd-gpu-operator", "gpu-operator",
-    "network-operator", "aws-efa-device-plugin", "gke-device-injector", "gke-tcpxo-installer",
-    "gke-gib-installer",
+    DRA_DRIVER, "network-operator", "aws-efa-device-plugin", "gke-device-injector",
+    "gke-tcpxo-installer", "gke-gib-installer",
     "aws-fsx-csi-driver", "azurelustre-csi-driver", "csi-driver-nfs",
     "aws-mountpoint-s3-csi-driver", "blob-csi-driver", "local-path-provisioner",
     MONITORING, "metrics-server", "jobset", "mpi-operator", "kubeflow-trainer",
@@ -113,6 +115,8 @@ def _needed(facts: KubernetesFacts) -> set[str]:
         needed.add("gpu-operator")
     if gpu_pools(facts, "amd"):
         needed.add("amd-gpu-operator")
+    if needs_driver(facts):
+        needed.add(DRA_DRIVER)
     if has_adapters(facts):
         needed.add("network-operator")
     if _efa_machines(facts):
@@ -170,6 +174,7 @@ def _values() -> dict[str, Callable[[KubernetesFacts], dict[str, Json]]]:
             "nfd": {"enabled": False},
             "sriovNetworkOperator": {"enabled": False},
         },
+        DRA_DRIVER: driver_values,
         "aws-efa-device-plugin": _efa_values,
         "local-path-provisioner": _local_path_values,
         "cluster-autoscaler": autoscaler_values,

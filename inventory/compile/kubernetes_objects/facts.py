@@ -14,6 +14,7 @@ from ....schemas.derived.control_planes import (
     GpuSharing,
     gpu_sharing,
     release_of,
+    without_channels,
 )
 from ....schemas.derived.graph import AccountTree
 from ....schemas.spec import Account, ClusterSpec, KubernetesScheduler, Partition
@@ -221,8 +222,25 @@ def units_per_gpu(facts: KubernetesFacts, pool: str) -> int:
     return (cut or 1) * sharing.time_slices
 
 
+CHANNEL_RESOURCE = "nvidia.com/imex-channel"
+"""What Kueue counts a pod's channel of IMEX as: it admits no job with a claim of a class that
+nothing counts (kubernetes-sigs/kueue pkg/dra/claims.go, read 2026-11)."""
+
+
+def has_channels(facts: KubernetesFacts, pool: str) -> bool:
+    """Whether pods on a pool's nodes get channels of IMEX: NVLink reaches memory of other nodes.
+
+    Slices of GPUs reach no other GPU over NVLink (NVIDIA MIG user guide, "Deployment
+    Considerations").
+    """
+    machine = facts.machine(pool)
+    if machine.simulated or machine.domain_nodes == 1 or facts.sharing(pool).mig is not None:
+        return False
+    return without_channels(facts.scheduler, facts.release) is None
+
+
 def capacity(facts: KubernetesFacts, pool: str) -> dict[str, int]:
-    """Return what all nodes of a pool have together: GPUs, CPUs, memory in MiB.
+    """Return what all nodes of a pool have together: GPUs, CPUs, memory in MiB, IMEX channels.
 
     What the catalog lacks of a machine is left out. Memory counts with the share that jobs get
     under Slurm: the rest is the system's.
@@ -236,11 +254,13 @@ def capacity(facts: KubernetesFacts, pool: str) -> dict[str, int]:
     resource = gpu_resource(facts, pool)
     if resource is not None:
         found[resource] = gpu_count(machine) * units_per_gpu(facts, pool) * nodes
+    if has_channels(facts, pool):
+        found[CHANNEL_RESOURCE] = nodes
     return found
 
 
 def covered(facts: KubernetesFacts) -> list[str]:
-    """Return the resources that queues count: those known of every pool, and all kinds of GPUs."""
+    """Return the resources that queues count: those known of every pool, and all of GPUs."""
     pools = [capacity(facts, pool) for pool in facts.compute]
     shared = [name for name in ("cpu", "memory") if pools and all(name in one for one in pools)]
     gpus = sorted({name for one in pools for name in one} - {"cpu", "memory"})

@@ -10,7 +10,9 @@ from ....schemas.derived.control_planes import CLAIMS_SINCE, has, provisioning_c
 from ..steps import Json
 from .accounts import gpu_limits, qualities
 from .devices.fabric import fabric_access
+from .devices.nvlink import CHANNEL_CLASS
 from .facts import (
+    CHANNEL_RESOURCE,
     DEVICE_CLASSES,
     GPU_RESOURCES,
     KubernetesFacts,
@@ -329,10 +331,12 @@ def resources(facts: KubernetesFacts) -> dict[str, Json]:
     made: dict[str, Json] = {
         "excludeResourcePrefixes": sorted({"ephemeral-storage", *of_fabric, *uncounted})
     }
+    classes = {CHANNEL_RESOURCE: CHANNEL_CLASS}
     if facts.scheduler.gpu.resource_claims:
-        made["deviceClassMappings"] = [
-            {"name": GPU_RESOURCES[vendor], "deviceClassNames": [name]}
-            for vendor, name in sorted(DEVICE_CLASSES.items())
-            if GPU_RESOURCES[vendor] in counted
-        ]
-    return made
+        classes |= {GPU_RESOURCES[vendor]: name for vendor, name in DEVICE_CLASSES.items()}
+    mapped: list[Json] = [
+        {"name": resource, "deviceClassNames": [name]}
+        for resource, name in sorted(classes.items())
+        if resource in counted
+    ]
+    return made | ({"deviceClassMappings": mapped} if mapped else {})

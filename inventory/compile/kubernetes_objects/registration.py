@@ -14,7 +14,8 @@ from ...hosts import ClusterInventory
 from ..node import NodeFacts
 from ..steps import Json
 from .devices.fabric import fabric_access
-from .facts import DEVICE_CLASSES, KubernetesFacts, gpu_resource
+from .devices.nvlink import DRIVER
+from .facts import DEVICE_CLASSES, KubernetesFacts, gpu_resource, has_channels
 from .nodes import (
     AWAITED_DOMAIN,
     STARTUP_TAINT,
@@ -61,6 +62,8 @@ def awaited(facts: KubernetesFacts, pool: str) -> list[str]:
         found.append(DEVICE_CLASSES[gpu.vendor])
     elif (resource := gpu_resource(facts, pool)) is not None:
         found.append(resource)
+    if has_channels(facts, pool):
+        found.append(DRIVER)
     return sorted(found)
 
 

@@ -36,15 +36,18 @@ def checkpoint_program() -> str:
 class KubernetesQueue:
     """The cluster's Jobs, through kubectl."""
 
-    def __init__(self, kubectl: Kubectl, *, has_sets: bool) -> None:
+    def __init__(self, kubectl: Kubectl, *, has_sets: bool, has_domains: bool = False) -> None:
         """Set the way to the API; nothing is queried yet.
 
         Args:
             kubectl: with administrator rights.
             has_sets: whether workloads are JobSets there.
+            has_domains: whether they may have ComputeDomains.
         """
         self._kubectl = kubectl
         self._kinds = ["Job", *(["JobSet"] if has_sets else [])]
+        domains = ["computedomains.resource.nvidia.com"] if has_domains else []
+        self._companions = ["services", "configmaps", *domains]
 
     def submit(self, objects: Sequence[Object], user: str | None) -> str:
         """Create a workload's objects, the job last, and return its id.
@@ -151,7 +154,7 @@ class KubernetesQueue:
         return ""
 
     def _delete(self, space: str, name: str) -> None:
-        kinds = ",".join((*(_KIND[kind] for kind in self._kinds), "services", "configmaps"))
+        kinds = ",".join((*(_KIND[kind] for kind in self._kinds), *self._companions))
         options = ("--ignore-not-found", "--cascade=background", "--wait", "--timeout=50s")
         selector = f"--selector={WORKLOAD}={name}"
         self._text("delete", kinds, f"--namespace={space}", selector, *options)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from ....inventory.compile.kubernetes_objects.devices.nvlink import channel_pools
 from ....inventory.compile.kubernetes_objects.facts import KubernetesFacts, kubernetes_facts
 from ....inventory.compile.kubernetes_objects.objects import Object
 from ....inventory.hosts import ClusterInventory
@@ -103,7 +104,11 @@ def open_queue(cluster: Cluster, hosts: ClusterInventory, session: SshSession) -
     if isinstance(scheduler, KubernetesScheduler):
         facts: KubernetesFacts = kubernetes_facts(cluster.spec, hosts, cluster.catalog)
         kubectl = kubectl_of(session, hosts)
-        return KubernetesQueue(kubectl, has_sets="jobset" in facts.named_addons)
+        return KubernetesQueue(
+            kubectl,
+            has_sets="jobset" in facts.named_addons,
+            has_domains=bool(channel_pools(facts)),
+        )
     if not isinstance(scheduler, SlurmScheduler):
         raise failure(
             "GC1201", f"{cluster.spec.name} has no scheduler, so no jobs", exit_code=Exit.SPEC

@@ -16,6 +16,7 @@ from ....inventory.compile.kubernetes_objects.devices.fabric import FabricAccess
 from ....inventory.compile.kubernetes_objects.facts import (
     KubernetesFacts,
     gpu_resource,
+    has_channels,
     tolerations,
     units_per_gpu,
 )
@@ -265,6 +266,7 @@ def run_of(facts: KubernetesFacts, launch: Launch) -> AllReduceRun:
         gpu_resource=gpu_resource(facts, pools[0]),
         gpu_units=gpu_count(facts.machine(pools[0])) * units_per_gpu(facts, pools[0]),
         claimed=gpu.vendor if claims and gpu is not None else None,
+        has_channels=all(has_channels(facts, pool) for pool in pools),
         access=_narrowest(facts, pools),
         environment=launch.variables(),
         image=own or pause_image(facts),

@@ -293,6 +293,13 @@ class Machine(SpecModel, frozen=True, kw_only=True):
         """Model and number of GPUs: machine types with the same key run the same jobs."""
         return None if self.gpu is None else (self.gpu.model, self.gpu.count)
 
+    @property
+    def domain_nodes(self) -> int:
+        """Nodes of one NVLink domain; 1 where NVLink ends at the node, or there is none."""
+        if self.gpu is None or self.nvlink is None:
+            return 1
+        return max(1, self.nvlink.domain_gpus // self.gpu.count)
+
     def price(self, market: Market = "on-demand", region: str | None = None) -> Price | None:
         """Return the price in a market: of the region where it is known, else the one without."""
         fitting = [price for price in self.prices if price.market == market]

@@ -190,10 +190,10 @@ def partial_nvlink_domain(context: CheckContext) -> Iterator[Finding]:
     """
     for name, pool in context.pools.items():
         machine, size = context.machine(pool), context.size(name)
-        if machine is None or machine.nvlink is None or machine.gpu is None or machine.simulated:
+        if machine is None or machine.simulated:
             continue
-        nodes = machine.nvlink.domain_gpus // machine.gpu.count
-        if nodes <= 1 or not size or size % nodes == 0:
+        nodes = machine.domain_nodes
+        if nodes == 1 or not size or size % nodes == 0:
             continue
         key = "count" if pool.hosts is None else "hosts"
         below, above = size - size % nodes, size - size % nodes + nodes
@@ -210,10 +210,7 @@ def partial_nvlink_domain(context: CheckContext) -> Iterator[Finding]:
 def _domain_nodes(context: CheckContext, pool: Pool) -> int | None:
     """Return the nodes of an NVLink domain; None where it is one node, or not known."""
     machine = context.machine(pool)
-    if machine is None or machine.gpu is None or machine.nvlink is None:
-        return None
-    nodes = machine.nvlink.domain_gpus // machine.gpu.count
-    return nodes if nodes > 1 else None
+    return None if machine is None or machine.domain_nodes == 1 else machine.domain_nodes
 
 
 def _spanning(context: CheckContext) -> Iterator[tuple[str, Pool, int]]:

@@ -6,7 +6,13 @@ from collections.abc import Iterator
 
 from ...catalog import Machine
 from ...catalog.model.machine import profiles_of
-from ...derived.control_planes import CLAIMS_SINCE, gpu_sharing, has, release_of
+from ...derived.control_planes import (
+    CLAIMS_SINCE,
+    gpu_sharing,
+    has,
+    release_of,
+    without_channels,
+)
 from ...diagnostics import PathTuple, Severity
 from ..context import CheckContext
 from ..registry import Finding, check
@@ -207,21 +213,23 @@ def nvlink_ends_at_the_node(context: CheckContext) -> Iterator[Finding]:
 
     Memory of another node's GPU is mapped through a channel of IMEX, which NVIDIA's DRA driver
     gives to pods as ComputeDomains (github.com/kubernetes-sigs/dra-driver-nvidia-gpu, read
-    2026-11). gcluster makes none, and runs no IMEX under Kubernetes: jobs run, and NCCL takes the
-    network between nodes. Under Slurm IMEX runs on the nodes.
+    2026-11). Where it isn't set up jobs run, and NCCL takes the network between nodes. Under Slurm
+    IMEX runs on the nodes.
     """
-    if context.kubernetes is None:
+    kubernetes = context.kubernetes
+    if kubernetes is None:
+        return
+    why = without_channels(kubernetes, context.software.kubernetes)
+    if why is None:
         return
     for name, machine in _machines(context):
-        if machine.nvlink is None or machine.gpu is None or machine.simulated:
+        if machine.simulated or machine.domain_nodes == 1:
             continue
-        nodes = machine.nvlink.domain_gpus // machine.gpu.count
-        if nodes > 1:
-            yield Finding(
-                summary=f'pool "{name}": NVLink of {machine.name} spans {nodes} nodes, but pods '
-                "get no channel of IMEX, so NCCL takes the network between nodes",
-                path=("pools", name, "machine"),
-                severity=Severity.WARNING,
-                hint="write scheduler: {type: slurm} where jobs need NVLink between nodes",
-                relies_on=(("scheduler", "type"), *_MACHINES),
-            )
+        yield Finding(
+            summary=f'pool "{name}": NVLink of {machine.name} spans {machine.domain_nodes} nodes, '
+            f"but pods get no channel of IMEX, so NCCL takes the network between nodes: {why}",
+            path=("pools", name, "machine"),
+            severity=Severity.WARNING,
+            hint="write scheduler: {type: slurm} where jobs need NVLink between nodes",
+            relies_on=(("scheduler",), ("software", "kubernetes"), *_MACHINES),
+        )

@@ -208,7 +208,8 @@ def test_machines_of_ones_own_are_tuned_but_for_what_the_spec_leaves_alone() -> 
     assert left["tuning.join"].variables["tuning_transparent_hugepages"] == "never"
 
 
-def test_imex_on_a_rack_of_nvl72_finds_its_rack_by_its_blocks() -> None:
+def racks_of_nvl72(scheduler: dict[str, Any]) -> dict[str, Step]:
+    """Return the steps of the nodes of two racks."""
     loaded = load_text(
         yaml.safe_dump(
             {
@@ -224,18 +225,30 @@ def test_imex_on_a_rack_of_nvl72_finds_its_rack_by_its_blocks() -> None:
                         "nodes_per_block": 18,
                     },
                 },
-                "scheduler": {"type": "slurm"},
+                "scheduler": scheduler,
                 "software": {"distribution": "ubuntu-24.04", "driver": "580.126.20"},
             }
         )
     )
     assert loaded.spec is not None, loaded.diagnostics
     groups = {group.name: group for group in golden.compiled(loaded.spec).groups}
-    steps = {step.key: step for step in groups["gpu"].steps}
+    return {step.key: step for step in groups["gpu"].steps}
+
+
+def test_imex_on_a_rack_of_nvl72_finds_its_rack_by_its_blocks() -> None:
+    steps = racks_of_nvl72({"type": "slurm"})
     nodes = steps["imex.join"].variables["imex_nodes"]
     assert nodes[17] == {"name": "gb018", "address": "10.0.0.18", "domain": "gpu-1"}
     assert nodes[18] == {"name": "gb019", "address": "10.0.0.19", "domain": "gpu-2"}
     assert steps["nvidia_driver.join"].variables["nvidia_driver_fabric"] == "required"
+    assert "nvidia_driver_imex_in_pods" not in steps["nvidia_driver.configure"].variables
+
+
+def test_imex_under_kubernetes_is_installed_and_left_to_pods() -> None:
+    steps = racks_of_nvl72({"type": "kubernetes", "cni": "cilium"})
+    assert not {key for key in steps if key.startswith("imex.")}
+    assert steps["nvidia_driver.install"].variables["nvidia_driver_imex"] == "580.126.20"
+    assert steps["nvidia_driver.configure"].variables["nvidia_driver_imex_in_pods"] is True
 
 
 def test_rdma_drivers_come_before_the_gpus_and_containers_after_them() -> None:

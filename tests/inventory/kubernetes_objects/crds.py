@@ -41,6 +41,10 @@ MODULES = {
         "github.com/argoproj/argo-cd/v3@v3.2.0",
         ("manifests/crds/application-crd.yaml",),
     ),
+    "resource.nvidia.com": (
+        "sigs.k8s.io/dra-driver-nvidia-gpu@v0.4.1",
+        (("deployments/helm/dra-driver-nvidia-gpu/crds/resource.nvidia.com_computedomains.yaml"),),
+    ),
 }
 """API group -> module, files of the CRDs of the kinds that we compile."""
 
@@ -52,6 +56,16 @@ def crds(group: str) -> list[Any]:
         RuntimeError: the module is not to be had.
     """
     module, files = MODULES[group]
+    folder = module_folder(module)
+    return [yaml.safe_load((folder / file).read_text(encoding="utf-8")) for file in files]
+
+
+def module_folder(module: str) -> Path:
+    """Return where the module cache has a module: "github.com/kubeflow/mpi-operator@v0.7.0".
+
+    Raises:
+        RuntimeError: the module is not to be had.
+    """
     with tempfile.TemporaryDirectory() as nowhere:
         done = subprocess.run(
             ["go", "mod", "download", "-json", module],
@@ -65,5 +79,4 @@ def crds(group: str) -> list[Any]:
     if "Dir" not in answer:
         message = f"{module}: {answer.get('Error') or done.stderr.strip()}"
         raise RuntimeError(message)
-    folder = Path(answer["Dir"])
-    return [yaml.safe_load((folder / file).read_text(encoding="utf-8")) for file in files]
+    return Path(answer["Dir"])

@@ -204,7 +204,7 @@ def test_claimed_gpus_are_queued_without_a_topology() -> None:
 @pytest.mark.parametrize("driver", ["host", "container"])
 def test_a_driver_with_claims_is_a_separate_resource(driver: str) -> None:
     values: dict[str, Any] = nvidia_values(with_gpu("campus", driver=driver, resource_claims=True))
-    assert values["gpuCluster"] == {"enabled": True}
+    assert values["gpuCluster"] == {"deployCR": True}
     assert ("nvidiaDriverCRD" in values["driver"]) == (driver == "container")
 
 

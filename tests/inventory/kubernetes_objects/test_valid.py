@@ -29,7 +29,7 @@ CASES = [pytest.param(name, id=name) for name in NAMES]
 THIRD_PARTY = {
     "amd.com", "argoproj.io", "helm.toolkit.fluxcd.io", "jobset.x-k8s.io", "kubeflow.org",
     "kueue.x-k8s.io", "mellanox.com", "monitoring.coreos.com", "networking.gke.io",
-    "nv-ipam.nvidia.com", "source.toolkit.fluxcd.io",
+    "nv-ipam.nvidia.com", "resource.nvidia.com", "source.toolkit.fluxcd.io",
 }  # fmt: skip
 """API groups that add-ons bring."""
 

@@ -18,6 +18,7 @@ from ..devices.google import (
     TCPXO,
     google_folders,
 )
+from ..devices.nvlink import DAEMON_CLASS, channel_pools
 from ..facts import KubernetesFacts
 from ..nodes import STARTUP_TAINT
 from ..objects import Object, admission_policy, literal, validation
@@ -53,7 +54,8 @@ def confinement(facts: KubernetesFacts) -> list[Object]:
         made.append(_confined(what, resources, at, facts))
         if with_daemon(facts):
             made.append(_restricted(what, resources, at, facts))
-    return [*made, _sessions()] if with_daemon(facts) else made
+    made += [_sessions()] if with_daemon(facts) else []
+    return [*made, _channels_only()] if channel_pools(facts) else made
 
 
 def _confined(
@@ -220,3 +222,32 @@ def _sessions() -> Object:
     return admission_policy(
         "gcluster-daemon-sessions", [_SESSIONS], {}, [held], operations=["CONNECT"]
     )
+
+
+_CLAIMS = {
+    "apiGroups": ["resource.k8s.io"],
+    "apiVersions": ["v1"],
+    "resources": ["resourceclaims", "resourceclaimtemplates"],
+}
+
+
+def _channels_only() -> Object:
+    """Accounts claim channels of their domains, and never what runs IMEX.
+
+    NVIDIA's driver gives a channel to a claim in its domain's namespace only, and doesn't check
+    that of its daemon: a claim of it with another account's domain would get its folder, and the
+    device that manages the fabric (kubernetes-sigs/dra-driver-nvidia-gpu v0.4.1,
+    cmd/compute-domain-kubelet-plugin/device_state.go, read 2026-11).
+    """
+    requested = "{}.?devices.?requests.orValue([])"
+    variables = {
+        "requests": f"request.kind.kind == 'ResourceClaim' ? {requested.format('object.spec')} : "
+        + requested.format("object.spec.spec"),
+        "classes": "variables.requests.map(r, r.?firstAvailable.orValue([])"
+        ".map(one, one.deviceClassName) + [r.?exactly.?deviceClassName.orValue('')])",
+    }
+    held = validation(
+        f"!variables.classes.exists(names, {literal(DAEMON_CLASS)} in names)",
+        literal(f"no claim of {DAEMON_CLASS}: make a ComputeDomain and claim its channel"),
+    )
+    return admission_policy("gcluster-channels", [_CLAIMS], variables, [held])

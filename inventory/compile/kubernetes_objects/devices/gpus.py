@@ -15,6 +15,7 @@ from ..facts import (
 )
 from ..nodes import POOL, SIMULATED, of_plugins, slices_name
 from ..objects import BUILT, SIMULATED_GPU, SYSTEM_NAMESPACE, Object, new, to_yaml
+from .nvlink import channel_pools
 
 AMD_NAMESPACE = "kube-amd-gpu"
 TIME_SLICING = "time-slicing"
@@ -50,11 +51,12 @@ NVIDIA/gpu-operator, read 2026-11): where they don't run the operator sees no GP
 
 
 def nvidia_values(facts: KubernetesFacts) -> dict[str, Json]:
-    """Return the values of the GPU Operator, as helm-values-reference of 26.7 names them.
+    """Return the values of the GPU Operator, as the chart's values.yaml of v26.7.0 names them.
 
     With the driver on the host the roles also install the container toolkit, fabric manager and
     DCGM's library: the operator adds device plugin, labels, MIG and metrics. With claims a
-    GPUCluster replaces ClusterPolicy, without the driver: that is a NVIDIADriver.
+    GPUCluster replaces ClusterPolicy, without the driver: that is a NVIDIADriver. Both are not
+    allowed together.
     """
     gpu = facts.scheduler.gpu
     pools = gpu_pools(facts, "nvidia")
@@ -84,8 +86,9 @@ def nvidia_values(facts: KubernetesFacts) -> dict[str, Json]:
             }
         }
     if gpu.resource_claims:
-        values["operator"] = {"env": [{"name": "DEFAULT_GPU_ALLOCATION_MODE", "value": "dra"}]}
-        values["gpuCluster"] = {"enabled": True}
+        values["clusterPolicy"] = {"deployCR": False}
+        values["gpuCluster"] = {"deployCR": True}
+        values["draDriver"] = {"computeDomains": {"enabled": bool(channel_pools(facts))}}
         if gpu.driver == "container":
             values["driver"] |= {"nvidiaDriverCRD": {"enabled": True}}
     return values

@@ -21,6 +21,7 @@ from ...steps import Json
 from ..accounts import SMOKE_PRIORITY
 from ..devices.fabric import FabricAccess
 from ..devices.google import HostFolder, daemon_container
+from ..devices.nvlink import claim_channel, compute_domain
 from ..facts import DEVICE_CLASSES
 from ..nodes import HOST, POOL
 from ..objects import SYSTEM_NAMESPACE, Object, new
@@ -69,6 +70,8 @@ class AllReduceRun(msgspec.Struct, frozen=True, kw_only=True):
     """How much of it all GPUs of a node are."""
     claimed: str | None = None
     """Vendor of GPUs that are claimed instead (dynamic resource allocation)."""
+    has_channels: bool = False
+    """Its pods get channels of IMEX: NVLink reaches the memory of other nodes."""
     access: FabricAccess = FabricAccess()
     environment: dict[str, str] = {}
     """More variables for the ranks; over those of the fabric."""
@@ -88,7 +91,7 @@ def allreduce_objects(run: AllReduceRun) -> list[Object]:
 
 
 def companions(run: AllReduceRun) -> list[Object]:
-    """Return the job's other objects: names for its pods, the script, a claim of GPUs."""
+    """Return the job's other objects: names for its pods, the script, a claim of GPUs, a domain."""
     labels = {RUN: run.name}
     service = {
         "clusterIP": "None",
@@ -119,6 +122,8 @@ def companions(run: AllReduceRun) -> list[Object]:
                 spec={"spec": {"devices": devices}},
             )
         )
+    if run.has_channels:
+        made.append(compute_domain(run.name, SYSTEM_NAMESPACE, labels))
     return made
 
 
@@ -209,6 +214,8 @@ def pod_template(
         spec["initContainers"] = [daemon_container(run.access.daemon, mounts)]
     if run.claimed is not None:
         spec["resourceClaims"] = [{"name": "gpus", "resourceClaimTemplateName": run.name}]
+    if run.has_channels:
+        claim_channel(spec, run.name)
     metadata: dict[str, Json] = {"labels": {RUN: run.name}}
     if run.access.annotations:
         metadata["annotations"] = run.access.annotations
@@ -358,6 +365,7 @@ def mpijob_objects(run: AllReduceRun) -> list[Object]:
         "requests": {"cpu": "100m", "memory": "128Mi"}
     }
     del launcher["spec"]["affinity"]["podAntiAffinity"]
+    launcher["spec"].pop("resourceClaims", None)
     launcher["spec"].pop("initContainers", None)
     spec: dict[str, Json] = {
         "slotsPerWorker": run.slots,

@@ -15,7 +15,8 @@ from ..admission.rules import QUEUE_LABEL
 from ..devices.disks import own_disks_volume
 from ..devices.fabric import FabricAccess, fabric_access
 from ..devices.google import HostFolder, daemon_container
-from ..facts import KubernetesFacts, gpu_resource, units_per_gpu
+from ..devices.nvlink import claim_channel, compute_domain
+from ..facts import KubernetesFacts, gpu_resource, has_channels, units_per_gpu
 from ..nodes import PARTITION_DOMAIN, runtime_class
 from ..objects import Object, new
 
@@ -44,9 +45,9 @@ def templates(facts: KubernetesFacts) -> dict[str, dict[str, list[Object]]]:
         of = JobTemplate(facts, partition, accounts[0])
         made[partition] = {"torchrun": of.torchrun()}
         if "jobset" in named:
-            made[partition]["jobset"] = [of.jobset()]
+            made[partition]["jobset"] = of.jobset()
         if "mpi-operator" in named:
-            made[partition]["mpijob"] = [of.mpijob()]
+            made[partition]["mpijob"] = of.mpijob()
         if "kubeflow-trainer" in named:
             made[partition]["trainjob"] = of.trainjob()
     return made
@@ -67,6 +68,7 @@ class JobTemplate:
         self._gpus = 0 if machine.gpu is None else gpu_count(machine) * units_per_gpu(facts, pool)
         self._nodes = max(1, min(2, facts.most(pool), self._within_quota(account)))
         self._qos = self._quality(account)
+        self._has_channels = has_channels(facts, pool)
 
     @property
     def gpu_resource(self) -> str | None:
@@ -91,7 +93,10 @@ class JobTemplate:
         name = "torchrun"
         found = {"selector": {"job-name": name}, "publishNotReadyAddresses": True}
         service = {"clusterIP": "None", **found}
+        job = self._job(self._torchrun(f"{name}-0.{name}"), name)
+        job["template"]["spec"]["subdomain"] = name
         return [
+            *self.domain(name),
             new("v1", "Service", name, namespace=self._account, spec=service),
             new(
                 "batch/v1",
@@ -99,20 +104,24 @@ class JobTemplate:
                 name,
                 namespace=self._account,
                 labels=self.labels(),
-                spec=self._job(self._torchrun(f"{name}-0.{name}"), name),
+                spec=job,
             ),
         ]
 
-    def jobset(self) -> Object:
+    def domain(self, name: str) -> list[Object]:
+        """Return the NVLink domain of a job, by its name; [] where NVLink ends at the node."""
+        return [compute_domain(name, self._account)] if self._has_channels else []
+
+    def jobset(self) -> list[Object]:
         """Return a JobSet of one Indexed Job; its pods are called SET-JOB-INDEX-POD."""
         name = "train"
-        job = self._job(self._torchrun(f"{name}-workers-0-0.{name}"), "")
+        job = self._job(self._torchrun(f"{name}-workers-0-0.{name}"), name)
         spec = {
             "network": {"enableDNSHostnames": True, "subdomain": name},
             "failurePolicy": {"maxRestarts": 3},
             "replicatedJobs": [{"name": "workers", "replicas": 1, "template": {"spec": job}}],
         }
-        return self._whole("jobset.x-k8s.io/v1alpha2", "JobSet", name, spec)
+        return [*self.domain(name), self._whole("jobset.x-k8s.io/v1alpha2", "JobSet", name, spec)]
 
     def trainjob(self) -> list[Object]:
         """Return a TrainJob, and the runtime that defines its nodes: GPUs, fabric, profile.
@@ -121,7 +130,7 @@ class JobTemplate:
         v2.3.0, manifests/base/runtimes/torch_distributed.yaml and pkg/runtime/framework/plugins).
         """
         name = "train"
-        pod = self.pod(["torchrun", PROGRAM])
+        pod = self.pod(["torchrun", PROGRAM], name)
         pod["spec"]["containers"][0]["name"] = "node"
         job = {"name": "node", "template": {"metadata": _STEP, "spec": {"template": pod}}}
         runtime: dict[str, Json] = {
@@ -135,26 +144,28 @@ class JobTemplate:
         }
         api = f"{_TRAINER}/v1alpha1"
         return [
+            *self.domain(name),
             new(api, "TrainingRuntime", name, namespace=self._account, spec=runtime),
             self._whole(api, "TrainJob", name, spec),
         ]
 
-    def mpijob(self) -> Object:
+    def mpijob(self) -> list[Object]:
         """Return an MPIJob whose sshd and mpirun run as an ordinary user."""
-        slots = max(1, self._gpus)
-        forwarded = [word for name in self._environment() for word in ("-x", name)]
+        name, slots = "train", max(1, self._gpus)
+        forwarded = [word for variable in self._environment() for word in ("-x", variable)]
         launch = [
             *("mpirun", "-np", str(self._nodes * slots), "--map-by", f"ppr:{slots}:node"),
             *("--bind-to", "none", *forwarded, "python3", PROGRAM),
         ]
         serve = ["/usr/sbin/sshd", "-De", "-f", f"{_MPI_HOME}/.sshd_config"]
-        worker, launcher = self.pod(serve), self.pod(launch)
+        worker, launcher = self.pod(serve, name), self.pod(launch, name)
         launcher["metadata"] = {}
         container = launcher["spec"]["containers"][0]
         container["resources"] = {"requests": {"cpu": "1", "memory": "1Gi"}}
         container["volumeMounts"] = []
         launcher["spec"]["volumes"] = []
         launcher["spec"].pop("initContainers", None)
+        launcher["spec"].pop("resourceClaims", None)
         policy: dict[str, Json] = {"cleanPodPolicy": "Running", "backoffLimit": 0}
         spec = {
             "slotsPerWorker": slots,
@@ -166,7 +177,7 @@ class JobTemplate:
                 "Worker": {"replicas": self._nodes, "restartPolicy": "Never", "template": worker},
             },
         }
-        return self._whole("kubeflow.org/v2beta1", "MPIJob", "train", spec)
+        return [*self.domain(name), self._whole("kubeflow.org/v2beta1", "MPIJob", name, spec)]
 
     def _whole(self, api: str, kind: str, name: str, spec: dict[str, Json]) -> Object:
         return new(api, kind, name, namespace=self._account, labels=self.labels(), spec=spec)
@@ -193,17 +204,14 @@ class JobTemplate:
         least = min((math.ceil(one.value) for one in times), default=0)
         return {"activeDeadlineSeconds": least} if least else {}
 
-    def _job(self, command: list[str], subdomain: str) -> dict[str, Json]:
-        template = self.pod(command)
-        if subdomain:
-            template["spec"]["subdomain"] = subdomain
+    def _job(self, command: list[str], name: str) -> dict[str, Json]:
         return {
             "completions": self._nodes,
             "parallelism": self._nodes,
             "completionMode": "Indexed",
             "backoffLimit": 0,
             **self.deadline(),
-            "template": template,
+            "template": self.pod(command, name),
         }
 
     def _environment(self) -> dict[str, str]:
@@ -211,8 +219,8 @@ class JobTemplate:
         given = self._access.environment
         return {name.removesuffix("+"): value for name, value in given.items()}
 
-    def pod(self, command: list[str]) -> dict[str, Json]:
-        """Return the template of a pod that takes a whole node."""
+    def pod(self, command: list[str], name: str) -> dict[str, Json]:
+        """Return the template of a pod of the job `name` that takes a whole node."""
         wanted = dict(self._access.resources)
         if self._resource is not None:
             wanted[self._resource] = str(self._gpus)
@@ -258,6 +266,8 @@ class JobTemplate:
         if self._access.daemon:
             mounts = [_mount(one) | {"readOnly": True} for one in self._access.folders]
             spec["initContainers"] = [daemon_container(self._access.daemon, mounts)]
+        if self._has_channels:
+            claim_channel(spec, name)
         notes = self._access.annotations
         metadata: dict[str, Json] = {"annotations": notes} if notes else {}
         scheduler = self._facts.scheduler
