@@ -178,21 +178,14 @@ def _nic_policy(facts: KubernetesFacts) -> Object:
     Fields as in NVIDIA's Network Operator 26.4.1, customizations/cr-full-example (read 2026-11).
     """
     version = f"network-operator-v{facts.catalog.addons['network-operator'].version}"
-    kinds = {_kind(facts, pool) for pool in facts.compute} - {None}
-    shared = [
-        {
-            "resourceName": kind,
-            "rdmaHcaMax": 63,
-            "selectors": {"vendors": [_MELLANOX], "linkTypes": [link]},
-        }
-        for kind, link in (("ib", "infiniband"),)
-        if "infiniband" in kinds
-    ]
-    spec: dict[str, Json] = {
-        "rdmaSharedDevicePlugin": _component(
+    spec: dict[str, Json] = {}
+    # With nothing to share the plugin exits ("no resources configuration found").
+    if any(_kind(facts, pool) == "infiniband" for pool in facts.compute):
+        adapters = {"vendors": [_MELLANOX], "linkTypes": ["infiniband"]}
+        shared = [{"resourceName": "ib", "rdmaHcaMax": 63, "selectors": adapters}]
+        spec["rdmaSharedDevicePlugin"] = _component(
             "k8s-rdma-shared-dev-plugin", version, config=_json({"configList": shared})
         )
-    }
     rails = [
         (name, device)
         for pool in facts.compute
