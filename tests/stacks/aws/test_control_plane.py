@@ -109,6 +109,17 @@ def test_eks_add_ons_are_of_the_release_and_network_policies_hold(recorded: Reco
     }
     assert json.loads(addons["vpc-cni"]["configurationValues"]) == {"enableNetworkPolicy": "true"}
     assert not [name for name, one in addons.items() if "addonVersion" in one]
+    assert Graph(recorded(THREE)).of_type("Addon") == ()
+
+
+def test_the_driver_of_volumes_has_its_role_by_pod_identity_and_no_other_add_on(
+    recorded: Record,
+) -> None:
+    """EKS User Guide, "Amazon EBS CSI driver": the controller's service account, by EKS' agent."""
+    graph = Graph(recorded(EKS))
+    addons = {str(one.inputs["addonName"]): one.inputs for one in graph.of_type("Addon")}
+    with_role = [name for name, one in addons.items() if one.get("podIdentityAssociations")]
+    assert with_role == ["aws-ebs-csi-driver"]
     [given] = addons["aws-ebs-csi-driver"]["podIdentityAssociations"]
     assert given["serviceAccount"] == "ebs-csi-controller-sa"
     assert given["roleArn"] == "${Role/demo-east-eks-volumes.arn}"
@@ -116,7 +127,6 @@ def test_eks_add_ons_are_of_the_release_and_network_policies_hold(recorded: Reco
     [statement] = json.loads(str(role.inputs["assumeRolePolicy"]))["Statement"]
     assert statement["Principal"] == {"Service": "pods.eks.amazonaws.com"}
     assert statement["Action"] == ["sts:AssumeRole", "sts:TagSession"]
-    assert Graph(recorded(THREE)).of_type("Addon") == ()
 
 
 def test_an_account_s_pods_have_its_role_by_eks_agent_and_no_key(recorded: Record) -> None:
