@@ -16,6 +16,7 @@ from types import ModuleType
 import pytest
 
 from gcluster.inventory.alerts import exported_metrics
+from gcluster.inventory.compile.kubernetes_objects.monitoring.objects import AMD_METRICS
 
 from .programs import load_program
 
@@ -106,4 +107,5 @@ def test_the_exporter_is_to_export_what_is_handed_on_and_alerts_use_nothing_else
     fields = json.loads((ROLE / "files/fields.json").read_text(encoding="utf-8"))
 
     assert {name.lower() for name in fields} == program.KEPT
+    assert set(AMD_METRICS) == program.KEPT, "under Kubernetes Prometheus keeps the same"
     assert set(exported_metrics()["amd"]) <= program.KEPT | {"gcluster_amd_exporter_up"}

@@ -18,6 +18,7 @@ from ..software.versions import every_stack, relies_on
 _PROMETHEUS: PathTuple = ("monitoring", "prometheus")
 _ALERT: PathTuple = ("monitoring", "waste_alert")
 _NOT_SHOWN = "nothing to do: their use is shown as not measured"
+_SIMULATED_AMD = "AMD's exporter has no double for simulated GPUs", _NOT_SHOWN
 _WINDOW_LEAST_S = 60
 """Seconds of an average that has several values: metrics are scraped every 15 s."""
 _KEPT = "15d"
@@ -28,8 +29,8 @@ _KEPT = "15d"
 def gpus_not_measured(context: CheckContext) -> Iterator[Finding]:
     """How busy a GPU is says NVIDIA's DCGM exporter, from DCGM 4 on, where gcluster installs it.
 
-    Of AMD's GPUs it is AMD's exporter, on machines of a cluster that isn't Kubernetes'. Metrics of
-    MIG slices name no job, and DCGM 3 or one that came with the image has no package of NVIDIA's.
+    Of AMD's GPUs it is AMD's exporter, under Kubernetes its operator's. Metrics of MIG slices name
+    no job, and DCGM 3 or one that came with the image has no package of NVIDIA's.
     Under Kubernetes NVIDIA's operator brings the exporter, but not where GKE brings the driver.
     `gcluster top` and `gcluster report` show the GPUs of such pools as not measured, and no alert
     watches them. Only a warning.
@@ -59,21 +60,12 @@ def _not_measured(context: CheckContext, name: str) -> tuple[str, str] | None:
     if pool.is_sliced:
         return "no metric of a MIG slice names its job", _NOT_SHOWN
     if machine.gpu.vendor != "nvidia":
-        return _not_of_amd(context, simulated=machine.simulated)
+        return _SIMULATED_AMD if machine.simulated else None
     if machine.simulated:
         return None
     if context.kubernetes is not None:
         return _not_by_the_operator(context.kubernetes, gpu_sharing(context.kubernetes, name, pool))
     return _not_by_a_role(stack.resolved.installs("dcgm"))
-
-
-def _not_of_amd(context: CheckContext, *, simulated: bool) -> tuple[str, str] | None:
-    """Return why AMD's exporter isn't there, as `_not_measured`."""
-    if simulated:
-        return "AMD's exporter has no double for simulated GPUs", _NOT_SHOWN
-    if context.kubernetes is not None:
-        return "gcluster reads no metrics of AMD's operator", _NOT_SHOWN
-    return None
 
 
 def _not_by_the_operator(

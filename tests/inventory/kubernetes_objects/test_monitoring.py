@@ -12,6 +12,7 @@ import yaml
 
 from gcluster.inventory.alerts import alert_rules, exported_metrics, metrics_of
 from gcluster.inventory.compile.kubernetes_objects.addons import chosen_addons
+from gcluster.inventory.compile.kubernetes_objects.devices.gpus import amd_devices, gpu_pools
 from gcluster.inventory.compile.kubernetes_objects.facts import MONITORING, KubernetesFacts
 from gcluster.inventory.compile.kubernetes_objects.monitoring.objects import (
     conditions,
@@ -81,9 +82,46 @@ def test_rules_are_left_out_whose_metrics_a_cluster_has_not() -> None:
 
     assert "nvidia" in conditions(google), "its driver is in containers: NVIDIA's operator is there"
     assert not {"AllReduceOld", "ClusterEnds", "InfinibandDown"} & named
+    amd = {rule.get("alert") for rule in rules_of(watched("amd"))}
+    assert not any((name or "").startswith("Gpu") for name in amd), "those are NVIDIA's"
+    assert {"AmdGpuUnhealthy", "AmdExporterDown"} <= amd
+
+
+def test_amd_s_exporter_is_turned_on_and_scraped_by_the_names_that_its_operator_gives() -> None:
     amd = watched("amd")
-    assert not any((one.get("alert") or "").startswith("Gpu") for one in rules_of(amd))
-    assert monitoring_objects(amd)["scraped"] == []
+    (pool,) = gpu_pools(amd, "amd")
+    (config,) = amd_devices(amd)
+    (monitor,) = monitoring_objects(amd)["scraped"]
+    (endpoint,) = monitor["spec"]["endpoints"]
+    (walled,) = [
+        one for one in monitoring_objects(amd)["walls"]
+        if one["metadata"]["namespace"] == "kube-amd-gpu"
+    ]  # fmt: skip
+
+    exporter = config["spec"]["metricsExporter"]
+    assert exporter["enable"]
+    assert exporter["image"].endswith(":v1.5.0")
+    # ROCm/gpu-operator, internal/metricsexporter/metricsexporter.go at v1.5.0: labels of the
+    # service and of the pods, and the name of the port.
+    assert monitor["spec"]["namespaceSelector"] == {"matchNames": ["kube-amd-gpu"]}
+    assert monitor["spec"]["selector"]["matchExpressions"] == [
+        {
+            "key": "app.kubernetes.io/service",
+            "operator": "In",
+            "values": [f"{pool}-metrics-exporter"],
+        }
+    ]
+    assert endpoint["port"] == "exporter-port"
+    assert endpoint["honorLabels"], "labels pod and namespace are those of who holds the GPU"
+    assert walled["spec"]["podSelector"]["matchLabels"] == {
+        "app.kubernetes.io/name": "metrics-exporter"
+    }
+    assert "gcluster:pod_wasted_usd_per_hour" in {one.get("record") for one in rules_of(amd)}
+
+
+def test_amd_s_exporter_stays_off_where_nothing_watches() -> None:
+    (config,) = amd_devices(facts_of(spec_of("amd")))
+    assert config["spec"]["metricsExporter"]["enable"] is False
 
 
 def test_idle_pods_are_an_alert_with_waste_alert_alone_and_by_its_limits(

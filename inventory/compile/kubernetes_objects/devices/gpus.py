@@ -152,6 +152,10 @@ _OF_AMD: tuple[Json, ...] = (
 ROCm/gpu-operator at 6df13c1788c99dca734337287ebd317b15df9c71)."""
 
 
+_AMD_EXPORTER_IMAGE = "docker.io/rocm/device-metrics-exporter:v1.5.0"
+"""Of the operator's own release; without one it takes v0.0.1 (internal/metricsexporter, v1.5.0)."""
+
+
 def amd_values(facts: KubernetesFacts) -> dict[str, Json]:
     """Return the values of AMD's GPU Operator: the devices are configured by `amd_devices`.
 
@@ -185,7 +189,9 @@ def amd_devices(facts: KubernetesFacts) -> list[Object]:
                 "nodeLabellerTolerations": tolerated,
             },
             "metricsExporter": {
-                "enable": False,
+                "enable": facts.monitoring is not None,
+                "image": _AMD_EXPORTER_IMAGE,
+                "serviceType": "ClusterIP",
                 "tolerations": tolerated,
             },
             "selector": {POOL: pool},

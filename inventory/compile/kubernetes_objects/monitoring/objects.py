@@ -14,7 +14,7 @@ from ....waste import node_prices, waste_group
 from ...network.rdma import rdma_kind
 from ...steps import Json
 from ...system.monitoring import conditions_of_budget, dashboards_of, waste_limits
-from ..devices.gpus import gke_brings_gpus, gpu_pools
+from ..devices.gpus import AMD_NAMESPACE, gke_brings_gpus, gpu_pools
 from ..facts import MONITORING, KubernetesFacts
 from ..objects import Object, new
 from .secrets import NAMESPACE, figures_reach
@@ -30,6 +30,42 @@ _GPU_EXPORTER: Final = {"app": "nvidia-dcgm-exporter"}
 """Of the exporter's service and pods (NVIDIA/gpu-operator assets/state-dcgm-exporter, v26.7.0)."""
 _GPU_PORT: Final = "gpu-metrics"
 """Of that service."""
+_AMD_EXPORTER: Final = {"app.kubernetes.io/name": "metrics-exporter"}
+"""Of the pods of AMD's exporter (ROCm/gpu-operator internal/metricsexporter, v1.5.0)."""
+_AMD_PORT: Final = "exporter-port"
+_AMD_SERVICES: Final = "app.kubernetes.io/service"
+"""Label of its services, one for each DeviceConfig: NAME-metrics-exporter."""
+_AMD_JOB: Final = "amd-gpu"
+AMD_METRICS: Final = (
+    "gpu_average_package_power",
+    "gpu_ecc_correct_total",
+    "gpu_ecc_uncorrect_total",
+    "gpu_edge_temperature",
+    "gpu_energy_consumed",
+    "gpu_gfx_activity",
+    "gpu_health",
+    "gpu_junction_temperature",
+    "gpu_package_power",
+    "gpu_total_vram",
+    "gpu_used_vram",
+    "gpu_violation_hbm_thermal_residency_accumulated",
+    "gpu_violation_socket_thermal_residency_accumulated",
+    "gpu_violation_vr_thermal_residency_accumulated",
+    "pcie_max_speed",
+    "pcie_speed",
+)
+"""What rules read of AMD's exporter (docs/configuration/metricslist.md, 1.5.1)."""
+_AMD_LABELS: Final = (
+    "__name__",
+    "container",
+    "gpu",
+    "gpu_partition_id",
+    "instance",
+    "job",
+    "namespace",
+    "pod",
+    "pool",
+)
 
 
 def monitoring_objects(facts: KubernetesFacts) -> dict[str, list[Object]]:
@@ -55,8 +91,13 @@ def _conditions(facts: KubernetesFacts) -> Iterator[Condition]:
         yield "infiniband"
     if any(node.has_own_clock for node in facts.nodes.values()):
         yield "clock"
-    if measures_gpus(facts):
-        yield from ("gpus", "nvidia")
+    nvidia, amd = measures_gpus(facts), bool(gpu_pools(facts, "amd"))
+    if nvidia or amd:
+        yield "gpus"
+    if nvidia:
+        yield "nvidia"
+    if amd:
+        yield "amd"
     if facts.monitoring is not None and facts.monitoring.waste_alert is not None:
         yield "waste_alert"
     if figures_reach(facts.spec):
@@ -65,7 +106,7 @@ def _conditions(facts: KubernetesFacts) -> Iterator[Condition]:
 
 
 def measures_gpus(facts: KubernetesFacts) -> bool:
-    """Whether NVIDIA's operator brings an exporter of GPUs."""
+    """Whether NVIDIA's operator brings an exporter of its GPUs; AMD's always does."""
     return bool(gpu_pools(facts, "nvidia")) and not gke_brings_gpus(facts)
 
 
@@ -91,31 +132,58 @@ def prometheus_rule(facts: KubernetesFacts) -> Object:
 
 
 def scraped(facts: KubernetesFacts) -> Iterator[Object]:
-    """Yield who is scraped beyond what the chart has: the exporter of GPUs.
+    """Yield who is scraped beyond what the chart has: the exporters of GPUs.
 
     Labels namespace and pod are then those of who holds the GPU, as the exporter writes them.
     """
-    if not measures_gpus(facts):
-        return
-    endpoint: dict[str, Json] = {
-        "port": _GPU_PORT,
+    if measures_gpus(facts):
+        endpoint = _endpoint(_GPU_PORT, "gpu")
+        yield _monitor("gpu", _GPU_OPERATOR, {"matchLabels": dict(_GPU_EXPORTER)}, endpoint)
+    if pools := gpu_pools(facts, "amd"):
+        services: Json = [f"{pool}-metrics-exporter" for pool in pools]
+        selector: dict[str, Json] = {
+            "matchExpressions": [{"key": _AMD_SERVICES, "operator": "In", "values": services}]
+        }
+        endpoint = _endpoint(_AMD_PORT, _AMD_JOB) | {"metricRelabelings": amd_metrics()}
+        yield _monitor(_AMD_JOB, AMD_NAMESPACE, selector, endpoint)
+
+
+def _endpoint(port: str, job: str) -> dict[str, Json]:
+    return {
+        "port": port,
         "interval": "15s",
         "honorLabels": True,
-        "relabelings": relabelled("gpu"),
+        "relabelings": relabelled(job),
     }
-    yield new(
+
+
+def _monitor(name: str, of: str, selector: dict[str, Json], endpoint: dict[str, Json]) -> Object:
+    return new(
         API,
         "ServiceMonitor",
-        "gpu",
+        name,
         namespace=NAMESPACE,
         labels=_SELECTED,
         spec={
-            "namespaceSelector": {"matchNames": [_GPU_OPERATOR]},
-            "selector": {"matchLabels": dict(_GPU_EXPORTER)},
+            "namespaceSelector": {"matchNames": [of]},
+            "selector": selector,
             "attachMetadata": {"node": True},
             "endpoints": [endpoint],
         },
     )
+
+
+def amd_metrics() -> list[Json]:
+    """Return what is kept of AMD's metrics, under the labels that rules have.
+
+    It is what role amd_exporter hands on on other clusters. Dropped labels are of the card.
+    """
+    names = "|".join(sorted(AMD_METRICS))
+    return [
+        {"action": "keep", "sourceLabels": ["__name__"], "regex": names},
+        {"action": "replace", "sourceLabels": ["gpu_id"], "targetLabel": "gpu"},
+        {"action": "labelkeep", "regex": "|".join(_AMD_LABELS)},
+    ]
 
 
 def walls(facts: KubernetesFacts) -> Iterator[Object]:
@@ -124,12 +192,13 @@ def walls(facts: KubernetesFacts) -> Iterator[Object]:
     A person reaches them through the API server (kubectl port-forward), with rights there.
     """
     yield _reached("monitoring-only", NAMESPACE, {}, {"podSelector": {}})
+    here: Json = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": NAMESPACE}}}
     if measures_gpus(facts):
-        here: Json = {
-            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": NAMESPACE}}
-        }
-        pods = {"matchLabels": dict(_GPU_EXPORTER)}
+        pods: dict[str, Json] = {"matchLabels": dict(_GPU_EXPORTER)}
         yield _reached("gpu-metrics", _GPU_OPERATOR, pods, here)
+    if gpu_pools(facts, "amd"):
+        pods = {"matchLabels": dict(_AMD_EXPORTER)}
+        yield _reached("gpu-metrics", AMD_NAMESPACE, pods, here)
 
 
 def _reached(name: str, namespace: str, pods: dict[str, Json], who: Json) -> Object:
