@@ -234,7 +234,7 @@ FOLDER = Path(__file__).parent
 """Folder of programs.yaml and the Go modules; see programs/README.md."""
 VARIABLE = "GCLUSTER_KUBERNETES_PROGRAMS"
 """Names another folder with a programs.yaml: another version of Kubernetes for local nodes."""
-_ASSEMBLY = 4
+_ASSEMBLY = 5
 """Raise it when what build.py makes of programs and packages changes."""
 _SOURCES = ("go.mod", "go.sum", "*.go")
 

@@ -32,6 +32,10 @@ FOLDER = "/usr/local/bin"
 """Where programs lie in an image."""
 
 
+_PACKED = 1
+"""How hard gzip tries: 2.0 s for the 151 MB of `kube` (49 MB), which at 6 takes 6.1 s (43 MB)."""
+
+
 class Layer(msgspec.Struct, frozen=True, kw_only=True):
     """A layer, packed."""
 
@@ -51,8 +55,8 @@ class Image(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def packed(tar: bytes) -> Layer:
-    """Return a layer of a tar archive."""
-    content = gzip.compress(tar, compresslevel=6, mtime=0)
+    """Return a layer of a tar archive, packed fast: an `up` waits for it."""
+    content = gzip.compress(tar, compresslevel=_PACKED, mtime=0)
     return Layer(content=content, digest=_digest(content), unpacked=_digest(tar))
 
 

@@ -1,4 +1,4 @@
-"""InfiniBand and RoCE under Kubernetes beside NVIDIA's published examples, one by one.
+"""InfiniBand and RoCE under Kubernetes against the examples that NVIDIA publishes, field by field.
 
 The examples are those of the catalog's release of the Network Operator. What they have and we
 don't is listed with its reason, and so is each field that is another.
