@@ -67,3 +67,12 @@ def test_a_mount_that_changed_is_mounted_again(host: Host, converge: Play) -> No
     assert converge(cache=1024).returncode == 0
     assert host.check_output("systemctl show --property InvocationID object-runs") != before
     assert converge().returncode == 0
+
+
+def test_jobs_may_write_where_nodes_may(host: Host) -> None:
+    units = {
+        name: host.check_output(f"grep ^ExecStart= /etc/systemd/system/object-{name}.service")
+        for name in ("data", "runs")
+    }
+    assert "--dir-mode=0777 --file-mode=0666" in units["runs"]
+    assert "-mode" not in units["data"]
