@@ -15,7 +15,7 @@ from ...schemas.spec import (
 from ...schemas.spec.units import Duration
 from ..compile.gpu.nccl import node_environment
 from ..compile.slurm.job_programs import PROGRAMS
-from .checkpoints import WriteSpeed, folder, interval
+from .checkpoints import WriteSpeed, copy_folders, folder, interval
 from .launch import NEAR_GPU, binds_near_gpus, is_one_per_node, node_program
 from .place import Place, place_of
 
@@ -67,7 +67,9 @@ def batch_script(
         _rendezvous(),
         NEAR_GPU.splitlines() if binds_near_gpus(workload, place) else [],
         _node(workload, place, checkpoints),
-        _launch(workload, place, checkpoints),
+        _launch(
+            workload, place, checkpoints, [] if saved is None else copy_folders(name, saved, place)
+        ),
     ]
     return "\n".join(["#!/bin/bash", *_joined(sections)])
 
@@ -226,7 +228,9 @@ def _node(workload: Workload, place: Place, checkpoints: str | None) -> list[str
     ]
 
 
-def _launch(workload: Workload, place: Place, checkpoints: str | None) -> list[str]:
+def _launch(
+    workload: Workload, place: Place, checkpoints: str | None, copies: list[str]
+) -> list[str]:
     """Return the last command: it starts the processes, and again when something ends them."""
     alone = is_one_per_node(workload) or place.processes == 1
     saved, fewest = workload.checkpoint, workload.fewest_nodes
@@ -239,6 +243,7 @@ def _launch(workload: Workload, place: Place, checkpoints: str | None) -> list[s
         *([f"--hang={int(workload.hang.value)}"] if workload.hang else []),
         *([f"--gate={_GATE_S}"] if workload.gate else []),
         *([f"--notice={int(saved.notice.value)}"] if saved else []),
+        *(f"--copy={shlex.quote(each)}" for each in copies),
         "--",
     ]
     srun = [

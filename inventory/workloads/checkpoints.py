@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import msgspec
 
 from ...schemas.catalog.figures import reliability
-from ...schemas.derived.storage import daly_interval_s, mtbf_s, waste, write_bytes_per_s
+from ...schemas.derived.storage import copy_place, daly_interval_s, mtbf_s, waste, write_bytes_per_s
 from ...schemas.spec import ClusterSpec, WorkloadCheckpoint
 from .place import Place
 
@@ -117,3 +117,14 @@ def interval(
 def folder(name: str, saved: WorkloadCheckpoint, place: Place) -> str:
     """Return the folder of a workload's checkpoints on its nodes."""
     return posixpath.join(place.mounts[saved.to], saved.path or f"checkpoints/{name}")
+
+
+def copy_folders(name: str, saved: WorkloadCheckpoint, place: Place) -> list[str]:
+    """Return the folders that a workload's checkpoints are copied to; they passed GC1219."""
+    found = [copy_place(place.node.spec.storage, to) for to in saved.copies]
+    path = saved.path or f"checkpoints/{name}"
+    return [
+        posixpath.join(place.mounts[where[0]], where[1], path)
+        for where in found
+        if where is not None
+    ]

@@ -117,6 +117,10 @@ def _storages(context: CheckContext) -> Iterator[Reference]:
         if workload.checkpoint is not None:
             path = (*at, "checkpoint", "to")
             yield Reference(f'workload "{name}"', workload.checkpoint.to, path)
+            for index, to in enumerate(workload.checkpoint.copies):
+                if "://" not in to:
+                    path = (*at, "checkpoint", "copies", index)
+                    yield Reference(f'workload "{name}"', to, path)
 
 
 @check("GC514", summary="A quality of service is named that is not declared.")

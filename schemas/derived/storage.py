@@ -15,6 +15,7 @@ from ..spec import (
     LocalSite,
     LustreStorage,
     NfsStorage,
+    ObjectStorage,
     OpenZfsStorage,
     Pool,
     ScratchStorage,
@@ -26,6 +27,28 @@ from ..spec import (
 def mount_point(storage: StorageModel) -> str:
     """Return where a storage is mounted, without "//", "..", or a slash at the end."""
     return "/" + posixpath.normpath(storage.mount).lstrip("/")
+
+
+def copy_place(storage: Mapping[str, Storage], to: str) -> tuple[str, str] | None:
+    """Return the storage and the folder in it that a copy of checkpoints goes to.
+
+    Args:
+        storage: of the spec.
+        to: its name, or the URL of its bucket or of a prefix in that; of several buckets the
+            one with the longest name is it.
+    """
+    if to in storage:
+        return to, ""
+    url = to.rstrip("/") + "/"
+    found = [
+        (each.bucket.rstrip("/") + "/", name)
+        for name, each in storage.items()
+        if isinstance(each, ObjectStorage) and url.startswith(each.bucket.rstrip("/") + "/")
+    ]
+    if not found:
+        return None
+    bucket, name = max(found)
+    return name, url.removeprefix(bucket).strip("/")
 
 
 class Mounts:

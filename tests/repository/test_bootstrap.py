@@ -72,13 +72,13 @@ def _installs(calls: list[str]) -> list[str]:
 
 
 def test_a_machine_that_lacks_nothing_is_left_alone(root: Path, machine: Machine) -> None:
-    machine.has("make", "node", "npm", "shellcheck", "apt-get")
+    machine.has("make", "node", "npm", "shellcheck", "rclone", "fusermount3", "apt-get")
     done = machine.run(".ci/machine", "tests", cwd=root)
     assert (done.returncode, done.stdout, machine.calls()) == (0, "", [])
 
 
 def test_what_is_missing_is_named_before_it_is_installed(root: Path, machine: Machine) -> None:
-    machine.has("node", "npm", "shellcheck")
+    machine.has("node", "npm", "shellcheck", "rclone", "fusermount3")
     install = f'case "$*" in *install*) /bin/ln -s /bin/true {machine.bin}/make;; esac'
     machine.double("apt-get", install)
     done = machine.run(".ci/machine", "tests", cwd=root)
@@ -96,11 +96,11 @@ def test_without_root_and_sudo_it_refuses_and_has_the_command(root: Path, machin
     assert done.returncode == 1
     assert _installs(machine.calls()) == []
     assert "apt-get update && apt-get install -y" in done.stderr
-    assert done.stderr.rstrip().endswith("make nodejs npm shellcheck")
+    assert done.stderr.rstrip().endswith("fuse3 make nodejs npm rclone shellcheck")
 
 
 def test_with_sudo_that_queries_nothing_sudo_is_used(root: Path, machine: Machine) -> None:
-    machine.has("node", "npm", "shellcheck", "apt-get")
+    machine.has("node", "npm", "shellcheck", "rclone", "fusermount3", "apt-get")
     machine.double("id", "echo 1000")
     machine.double(
         "sudo", f'case "$*" in *install*) /bin/ln -s /bin/true {machine.bin}/make;; esac'
@@ -125,7 +125,7 @@ def test_on_another_distribution_it_refuses_and_names_the_packages(
     done = machine.run(".ci/machine", "tests", cwd=root)
     assert done.returncode == 1
     assert "Debian 12 and 13 and Ubuntu 24.04" in done.stderr
-    assert "make nodejs npm shellcheck" in done.stderr
+    assert "fuse3 make nodejs npm rclone shellcheck" in done.stderr
 
 
 def test_when_the_installer_fails_it_reports_what_to_run(root: Path, machine: Machine) -> None:

@@ -56,6 +56,8 @@ def account_text(account: JobAccount) -> str:
         lines.extend(
             f"lost     {duration(each.seconds)}: {each.cause}" for each in goodput.interruptions
         )
+        if goodput.uncopied:
+            lines.append(f"copies   {goodput.uncopied}")
     return "\n".join(lines)
 
 

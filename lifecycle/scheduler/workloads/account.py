@@ -39,6 +39,8 @@ class Goodput(msgspec.Struct, frozen=True):
     useful: float
     """Of these, node seconds until a checkpoint that was resumed from or is the newest."""
     interruptions: tuple[Interruption, ...]
+    uncopied: str = ""
+    """Why its newest checkpoint has no copy where it should have one."""
 
     @property
     def share(self) -> float:

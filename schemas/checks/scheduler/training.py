@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...derived.storage import write_bytes_per_s
+from ...derived.storage import copy_place, write_bytes_per_s
 from ...diagnostics import PathTuple, Severity, listing
 from ...spec import (
     Degrees,
+    MegatronWorkload,
+    NemoWorkload,
+    ObjectStorage,
     Parallel,
     Pool,
     ScratchStorage,
+    TorchtitanWorkload,
+    Workload,
 )
 from ..context import CheckContext
 from ..registry import Finding, check
@@ -114,10 +119,15 @@ def workload_container(context: CheckContext) -> Iterator[Finding]:
 
 def _runs_none(context: CheckContext, pool: Pool) -> bool:
     """Whether jobs on a pool's nodes can't run in containers."""
-    site = context.sites.get(pool.site)
     own = "auto" if pool.software is None else pool.software.containers
     own = context.software.containers if own == "auto" else own
-    return own == "none" or (site is not None and site.is_made_here)
+    return own == "none" or _is_made_here(context, pool)
+
+
+def _is_made_here(context: CheckContext, pool: Pool) -> bool:
+    """Whether a pool's nodes are containers or simulated ones of this machine."""
+    site = context.sites.get(pool.site)
+    return site is not None and site.is_made_here
 
 
 @check("GC1207", summary="A workload's data or checkpoints are not where its nodes can use them.")
@@ -159,6 +169,63 @@ def _unusable(context: CheckContext, name: str, place: WorkloadPlace, *, saves: 
     if without and context.mounts.is_certain(name):
         return f'nodes of {listing(without)} don\'t mount "{name}"'
     return None
+
+
+@check("GC1219", summary="Checkpoints of a workload can't be copied so.")
+def checkpoint_copies(context: CheckContext) -> Iterator[Finding]:
+    """A complete checkpoint is copied from its folder to storage that the nodes mount.
+
+    A bucket is mounted as storage of `type: object`, by the nodes' own identity and its cloud's own
+    program: a copy has no keys and no client of its own. `copies` names the storage, or has the URL
+    of its bucket or of a prefix in that. A checkpoint is complete when the program has run
+    `job-checkpoint.py commit`; Megatron, NeMo and torchtitan write theirs by themselves and don't.
+    """
+    for name, workload, place in placed(context):
+        saved = workload.checkpoint
+        if saved is None:
+            continue
+        seen: dict[tuple[str, str], str] = {}
+        for index, to in enumerate(saved.copies):
+            path: PathTuple = (AT, name, "checkpoint", "copies", index)
+            where = copy_place(context.storage, to)
+            problem = _uncopied(context, workload, place, to)
+            if problem is None and where is not None:
+                if where in seen:
+                    problem = f'copies checkpoints twice to "{where[0]}"', "write it once"
+                seen[where] = to
+            if problem is not None:
+                what, hint = problem
+                yield Finding(
+                    summary=f'workload "{name}" {what}',
+                    path=path,
+                    hint=hint,
+                    relies_on=((AT, name), ("storage",), *NEEDS),
+                )
+
+
+def _uncopied(
+    context: CheckContext, workload: Workload, place: WorkloadPlace, to: str
+) -> tuple[str, str] | None:
+    """Return why a workload's checkpoints can't be copied to a place, and what to write."""
+    found = copy_place(context.storage, to)
+    if found is None:
+        if "://" not in to:  # GC403
+            return None
+        hint = f"add one: {{type: object, mount: /copies, bucket: {to}}}"
+        return f"copies checkpoints to {to}, which no storage of the spec shows", hint
+    if isinstance(workload, MegatronWorkload | NemoWorkload | TorchtitanWorkload):
+        what = f"is {workload.__struct_config__.tag}, which says of no checkpoint when it is whole"
+        return what + ", so none is copied", "copy by a job of its own, after this one"
+    storage, saved = context.storage[found[0]], workload.checkpoint
+    if saved is not None and saved.to == found[0]:
+        return f'copies checkpoints from "{saved.to}" to itself', "name another storage"
+    if isinstance(storage, ObjectStorage):
+        made = [name for name, pool in place.pools.items() if _is_made_here(context, pool)]
+        if made or storage.bucket.startswith("oci://"):
+            what = f'copies checkpoints to "{found[0]}", a bucket that its nodes don\'t mount'
+            return what, "name a storage that they mount"
+    problem = _unusable(context, found[0], place, saves=True)
+    return None if problem is None else (f"copies checkpoints: {problem}", "name another storage")
 
 
 @check("GC1209", summary="The interval of a workload's checkpoints can't be worked out.")

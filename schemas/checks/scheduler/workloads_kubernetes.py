@@ -28,8 +28,8 @@ def workload_as_job(context: CheckContext) -> Iterator[Finding]:
     the storage below `chdir`, `script` and `venv` are mounted. MPI's ranks are started by the MPI
     Operator, of whose jobs `gcluster compile` writes a template; JAX finds its processes by Slurm's
     variables, and Ray's clusters are KubeRay's. GPUs that pods claim
-    (`gpu.resource_claims`) have no templates. Spare nodes, the search for hangs, the gate and a
-    command's `min_nodes` are what the batch script does under Slurm.
+    (`gpu.resource_claims`) have no templates. Spare nodes, the search for hangs, the gate, copies
+    of checkpoints and a command's `min_nodes` are what the batch script does under Slurm.
     """
     kubernetes = context.kubernetes
     if kubernetes is None:
@@ -71,6 +71,9 @@ def _unfit(kubernetes: KubernetesScheduler, workload: Workload) -> tuple[str, st
     elif (key := _of_the_script(workload)) is not None:
         what = f"has {key}, which the batch script of Slurm does"
         problem = key, what, "leave it out; restarts and checkpoints bring it back"
+    elif workload.checkpoint is not None and workload.checkpoint.copies:
+        what = "has checkpoint.copies, which the batch script of Slurm makes"
+        problem = "checkpoint", what, "leave them out; copy by a Job of its own"
     elif kubernetes.gpu.resource_claims:
         what = "runs where GPUs are claimed (gpu.resource_claims)"
         problem = "", what, "leave one of the two out"

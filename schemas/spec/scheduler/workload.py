@@ -27,10 +27,20 @@ Mount: TypeAlias = Annotated[
 """PATH of the nodes, or PATH:PATH in the container, and :ro for what it may not write."""
 
 
+CopyPlace: TypeAlias = Annotated[
+    str,
+    Meta(
+        pattern=r"^([A-Za-z][A-Za-z0-9_-]*|[a-z0-9]+://[^\s/]+(/[A-Za-z0-9_./@%+=,-]*)?)$(?!\n)",
+        examples=["runs", "s3://acme-runs", "gs://acme-runs/llm", "az://account/container"],
+    ),
+]
+"""A storage, or a bucket (or a prefix in it) that a storage of the spec shows as files."""
+
+
 class WorkloadCheckpoint(SpecModel, frozen=True):
     """Where a workload saves its state, and how often."""
 
-    UPDATES: ClassVar = updates(none="to path every size parameters keep notice")
+    UPDATES: ClassVar = updates(none="to path every size parameters keep copies notice")
 
     to: Name
     """Storage that holds the checkpoints."""
@@ -45,6 +55,9 @@ class WorkloadCheckpoint(SpecModel, frozen=True):
     """Parameters of the model; one checkpoint is taken as 14 bytes each."""
     keep: Annotated[int, Meta(ge=1)] = 3
     """Complete checkpoints that are kept, the newest ones."""
+    copies: list[CopyPlace] = field(default_factory=list)
+    """Storage, or buckets of such, to which the newest complete checkpoint is copied while the
+    workload goes on; `path` and `keep` are as on `to`. A newer one there is resumed from."""
     notice: Duration = field(default_factory=lambda: Duration.parse("2m"))
     """How long before its time limit the workload gets SIGUSR1, to save and be queued again."""
 

@@ -149,7 +149,8 @@ def run_script(
     doubles = {
         "srun": f"for last; do :; done; {srun}",
         "scontrol": 'case "$1 $2" in '
-        "'show hostnames') echo gpu001;; 'show node') echo NodeName=gpu001 NodeAddr=10.0.0.1 x;; "
+        "'show hostnames') echo gpu001;; 'show config') ;; "
+        "'show node') echo NodeName=gpu001 NodeAddr=10.0.0.1 x;; "
         f"'show job') echo PreemptTime={preempted};; "
         '*) echo "$*" >&2; [ "$1" != requeue ] || kill -9 $PPID;; esac',
         "squeue": "case $* in *%T*) ;; *) echo gpu001;; esac",

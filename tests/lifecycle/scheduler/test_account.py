@@ -105,6 +105,20 @@ def test_a_job_that_runs_has_the_goodput_until_its_newest_checkpoint(
     ]
 
 
+def test_a_copy_that_failed_is_shown_until_one_succeeds(
+    cluster: Cluster, shell: LocalShell, tmp_path: Path
+) -> None:
+    ago = {"begin": 1000.0, "lost": 500.0, "resumed": 600.0, "again": 450.0, "saved": 50.0}
+    write_journal(tmp_path / "saved", ago)
+    journal = tmp_path / "saved/.journal-8"
+    failed = "step-9 is not copied to /runs: [Errno 28] No space left on device"
+    for text, shown in ((failed, [f"copies   {failed}"]), ("", [])):
+        with journal.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"at": time.time(), "event": "copy", "failed": text}) + "\n")
+        lines = account_text(account_of(cluster, HOSTS, shell, STATE)).splitlines()
+        assert lines[5:] == shown
+
+
 def test_the_price_is_that_of_the_nodes_that_it_has(
     shell: LocalShell, monkeypatch: pytest.MonkeyPatch, cluster: Cluster
 ) -> None:

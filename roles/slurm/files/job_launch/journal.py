@@ -45,6 +45,12 @@ class Journal:
             with contextlib.suppress(OSError), self._file.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(entry) + "\n")
 
+    def copied(self, failed: str | None) -> None:
+        """Add how a copy of a checkpoint ended, "" where it is made, unless that is known."""
+        known = [event.get("failed") for event in self.events if event["event"] == "copy"]
+        if failed is not None and failed != (known[-1] if known else None):
+            self.add("copy", failed=failed)
+
     def touch(self) -> None:
         """Note that the job still runs, by the file's time."""
         if self._file is not None:
@@ -88,7 +94,7 @@ def account(events: Sequence[Event], now: float, saved: float = 0.0) -> dict[str
 
     Returns:
         `paid` and `useful`: node seconds; `interruptions`: `seconds` without a step that counts,
-        and `cause`, of each.
+        and `cause`, of each; `uncopied`: why the newest checkpoint has no copy, "" otherwise.
     """
     attempts = _attempts(events, now, saved)
     paid = _paid(events, now)
@@ -101,7 +107,13 @@ def account(events: Sequence[Event], now: float, saved: float = 0.0) -> dict[str
         }
         for one, following in pairs
     ]
-    return {"paid": paid, "useful": min(paid, useful), "interruptions": interruptions}
+    copies = [str(event.get("failed", "")) for event in events if event["event"] == "copy"]
+    return {
+        "paid": paid,
+        "useful": min(paid, useful),
+        "interruptions": interruptions,
+        "uncopied": copies[-1] if copies else "",
+    }
 
 
 def summary(events: Sequence[Event], now: float) -> list[str]:
@@ -117,6 +129,8 @@ def summary(events: Sequence[Event], now: float) -> list[str]:
     for number, one in enumerate(found["interruptions"], 1):
         cost, cause = one["seconds"], one["cause"]
         lines.append(f"gcluster: interruption {number} cost {cost:,.0f} s: {cause}")
+    if found["uncopied"]:
+        lines.append(f"gcluster: {found['uncopied']}")
     return lines
 
 

@@ -31,10 +31,12 @@ from pathlib import Path
 import gate
 import nodes
 import processes
+from copying import Copying
 from journal import Journal, saved_at
 from progress import Progress
 
 CHECKPOINT = str(Path(__file__).parents[1] / "job-checkpoint.py")
+COPIES = str(Path(__file__).with_name("copies.py"))
 ENDS_S = 20
 """How long processes have to end before they are killed."""
 GROWS_S = 30.0
@@ -87,6 +89,7 @@ class Launch:
         if heartbeat is not None:
             os.environ["GCLUSTER_HEARTBEAT"] = str(heartbeat)
         self.progress = Progress(heartbeat)
+        self.copying = Copying(COPIES, self.checkpoints, given.copy, self._copied)
         self.watch: nodes.Watch | None = None
         if len(self.nodes) > 1:
             self.watch = nodes.Watch(self.nodes)
@@ -165,8 +168,8 @@ class Launch:
         """Leave out nodes that the gate finds slow, before the first attempt."""
         if len(self.nodes) == 1:
             return
-        sizes = self._sizes(self.nodes, tasks=len(self.nodes))
-        found = gate.passed(sizes, self._environment(), self.given.gate)
+        sizes = nodes.sizes(self.nodes, tasks=len(self.nodes))
+        found = gate.passed(sizes, nodes.environment(), self.given.gate)
         for line in found.lines:
             say(line)
         self.excluded.update(found.slow)
@@ -174,28 +177,10 @@ class Launch:
 
     # Attempts
 
-    def _sizes(self, chosen: Sequence[str], *, tasks: int) -> list[str]:
-        return [
-            f"--nodes={len(chosen)}",
-            f"--ntasks={tasks}",
-            f"--nodelist={','.join(chosen)}",
-        ]
-
-    def _environment(self) -> dict[str, str]:
-        """Return the environment of srun, without the sizes that the job had when it started."""
-        stale = ("SLURM_NNODES", "SLURM_JOB_NUM_NODES", "SLURM_NTASKS", "SLURM_NPROCS")
-        stale += ("SLURM_TASKS_PER_NODE", "SLURM_NODELIST", "SLURM_JOB_NODELIST")
-        return {key: value for key, value in os.environ.items() if key not in stale}
-
     def start(self, chosen: Sequence[str]) -> subprocess.Popen[bytes]:
         """Start the processes on some nodes, from the newest complete checkpoint."""
-        resume = ""
-        if self.checkpoints:
-            words = [sys.executable, CHECKPOINT, "newest", self.checkpoints]
-            done = subprocess.run(words, stdout=subprocess.PIPE, check=False)
-            resume = done.stdout.decode("utf-8", "replace").strip()
-            say(f"resuming from {resume or 'nothing: no checkpoint yet'}")
-        environment = self._environment()
+        resume = self._newest() if self.checkpoints else ""
+        environment = nodes.environment()
         first = self.first_address if chosen[0] == self.host else nodes.address(chosen[0])
         environment.update(
             GCLUSTER_RESUME_FROM=resume,
@@ -213,9 +198,27 @@ class Launch:
         self._keep_guard(chosen)
         self.began = time.monotonic()
         self.progress.restart()
-        sizes = self._sizes(chosen, tasks=len(chosen) * self.given.tasks_per_node)
+        sizes = nodes.sizes(chosen, tasks=len(chosen) * self.given.tasks_per_node)
         name = f"--job-name=attempt-{self.attempt}"
         return subprocess.Popen(["srun", "--overlap", name, *sizes, *self.words], env=environment)
+
+    def _newest(self) -> str:
+        """Return the newest complete checkpoint, which the first attempt may fetch from a copy."""
+        words = [sys.executable, CHECKPOINT, "newest", self.checkpoints]
+        if self.given.copy and not self.attempt:
+            words = [sys.executable, COPIES, "newest", self.checkpoints, *self.given.copy]
+        done = subprocess.run(words, stdout=subprocess.PIPE, check=False)
+        resume = done.stdout.decode("utf-8", "surrogateescape").strip()
+        say(f"resuming from {resume or 'nothing: no checkpoint yet'}")
+        return resume
+
+    def _copied(self, lines: Sequence[str], failed: str | None) -> None:
+        """Print what a copy of a checkpoint said: none of the progress of the training."""
+        self.progress.look()
+        for line in lines:
+            say(line)
+        self.progress.skip()
+        self.journal.copied(failed)
 
     def _keep_guard(self, chosen: Sequence[str]) -> None:
         """Have other nodes watch this one, where Slurm would keep a job without its script."""
@@ -228,15 +231,11 @@ class Launch:
             self.guard.terminate()
         self.guarded_by = others[:GUARDS]
         words = ["--job-name=guard", "--mem=0", "--cpu-bind=none", "--ntasks-per-node=1"]
-        line = [
-            "srun",
-            "--overlap",
-            *self._sizes(self.guarded_by, tasks=len(self.guarded_by)),
-            *words,
-        ]
+        sizes = nodes.sizes(self.guarded_by, tasks=len(self.guarded_by))
+        line = ["srun", "--overlap", *sizes, *words]
         self.guard = subprocess.Popen(
             [*line, sys.executable, __file__, "guard", self.host],
-            env=self._environment(),
+            env=nodes.environment(),
             stderr=subprocess.DEVNULL,
         )
 
@@ -254,6 +253,7 @@ class Launch:
             if self.progress.has_begun and not first:
                 first = True
                 self.journal.add("first")
+            self.copying.look()
             if self.is_noticed:
                 say("saving before the end of the allocation")
                 self.save_and_end(step)
@@ -355,14 +355,14 @@ class Launch:
                 return step
         return ""
 
-    def on_nodes(self, nodes: Sequence[str], *words: str) -> None:
+    def on_nodes(self, chosen: Sequence[str], *words: str) -> None:
         """Run one of this program's actions on nodes, a minute at most."""
         line = ["srun", "--overlap", "--job-name=gcluster", "--ntasks-per-node=1", "--mem=0"]
-        line += ["--cpu-bind=none", *self._sizes(nodes, tasks=len(nodes))]
+        line += ["--cpu-bind=none", *nodes.sizes(chosen, tasks=len(chosen))]
         with contextlib.suppress(subprocess.TimeoutExpired):
             subprocess.run(
                 [*line, sys.executable, __file__, *words],
-                env=self._environment(),
+                env=nodes.environment(),
                 check=False,
                 timeout=60,
             )
@@ -384,6 +384,7 @@ class Launch:
         """Put the job back in line; a job that gives way Slurm puts there itself."""
         # Requested here, it would do so once more after the next run (24.11 keeps PreemptTime).
         shown = nodes.output_of("scontrol", "show", "job", nodes.JOB) or ""
+        self.copying.stop()
         say("queued again" + (f": {why}" if why else ""))
         self.journal.add("leave")
         if re.search(r"\bPreemptTime=[0-9]", shown):
@@ -403,6 +404,7 @@ class Launch:
         """Report what the time was used for, and return the exit status."""
         if self.guard is not None:
             self.guard.terminate()
+        self.copying.finish(lambda: self.is_noticed)
         self.journal.add("leave")
         # Of a command that ran once and saved nothing there is nothing to say.
         for line in self.journal.summary() if self.checkpoints or self.attempt else ():
@@ -427,6 +429,7 @@ def main() -> int:
     run.add_argument("--hang", type=float, default=0.0)
     run.add_argument("--gate", type=float, default=0.0)
     run.add_argument("--notice", type=float, default=120.0)
+    run.add_argument("--copy", action="append", default=[], metavar="FOLDER")
     run.add_argument("words", nargs=argparse.REMAINDER)
     given = parser.parse_args()
     if given.action == "guard":

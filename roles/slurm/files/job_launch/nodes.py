@@ -38,6 +38,18 @@ def output_of(*words: str) -> str | None:
     return None if done.returncode else done.stdout.decode("utf-8", "replace").strip()
 
 
+def sizes(chosen: Sequence[str], *, tasks: int) -> list[str]:
+    """Return srun's options for so many tasks on these nodes."""
+    return [f"--nodes={len(chosen)}", f"--ntasks={tasks}", f"--nodelist={','.join(chosen)}"]
+
+
+def environment() -> dict[str, str]:
+    """Return the environment of srun, without the sizes that the job had when it started."""
+    stale = ("SLURM_NNODES", "SLURM_JOB_NUM_NODES", "SLURM_NTASKS", "SLURM_NPROCS")
+    stale += ("SLURM_TASKS_PER_NODE", "SLURM_NODELIST", "SLURM_JOB_NODELIST")
+    return {key: value for key, value in os.environ.items() if key not in stale}
+
+
 def allocated() -> list[str]:
     """Return the job's nodes in Slurm's order; those that Slurm gave up are gone from there."""
     listed = output_of("squeue", "--noheader", "--format=%N", "--jobs=" + JOB)

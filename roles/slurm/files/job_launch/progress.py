@@ -36,6 +36,10 @@ class Progress:
             self.printed_at = time.monotonic()
             self.has_begun = True
 
+    def skip(self) -> None:
+        """Take what was printed since the last look for none of the job's own."""
+        self._seen = self._now()
+
     def restart(self) -> None:
         """Begin a new attempt; what was printed before it is none of its progress."""
         if self._heartbeat is not None:

@@ -28,6 +28,8 @@ from pathlib import Path
 
 MANIFEST = "MANIFEST.json"
 OWNER = ".job"
+COPYING = ".copying"
+"""File with the name of the checkpoint that is being copied elsewhere (job_launch/copies.py)."""
 NUMBER = re.compile(r"[^/]*?([0-9]{1,18})\Z")
 BLOCK = 1 << 20
 ENDING_S = 300.0
@@ -115,13 +117,18 @@ def commit(folder: Path, keep: int) -> None:
 
 
 def remove_old(parent: Path, keep: int) -> None:
-    """Remove complete checkpoints but the newest ones, and torn ones that are older than these."""
+    """Remove complete checkpoints but the newest ones, and torn ones that are older than these.
+
+    One that is being copied stays until a later call.
+    """
+    copied = line_of(parent / COPYING)
     complete = [each for each in checkpoints(parent) if (each / MANIFEST).is_file()]
     kept = complete[:keep]
     if not kept:
         return
     for each in checkpoints(parent):
-        if each not in kept and number_of(each) < number_of(kept[0]):
+        is_old = each not in kept and number_of(each) < number_of(kept[0])
+        if is_old and each.name != copied:
             (each / MANIFEST).unlink(missing_ok=True)  # first: what is half removed is torn
             shutil.rmtree(str(each), ignore_errors=True)
 
@@ -136,21 +143,30 @@ def checkpoints(parent: Path) -> list[Path]:
     return sorted(numbered, key=lambda each: (number_of(each), each.name), reverse=True)
 
 
-def verify(folder: Path) -> None:
-    """Hold a checkpoint's files against its manifest.
+def entries_of(folder: Path) -> dict[str, tuple[int, str]]:
+    """Return size and SHA-256 of each file that a checkpoint's manifest names.
 
     Raises:
-        TornError: a file is missing, is there too much, or has other content.
+        TornError: it has none, or not this form.
     """
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         entries = {str(name): dict(entry) for name, entry in manifest["files"].items()}
-        sizes = {name: int(entry["bytes"]) for name, entry in entries.items()}
-        hashes = {name: str(entry["sha256"]) for name, entry in entries.items()}
+        return {
+            name: (int(entry["bytes"]), str(entry["sha256"])) for name, entry in entries.items()
+        }
     except FileNotFoundError:
         raise TornError("it has no manifest, so its writing was cut off") from None
     except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
         raise TornError(f"its manifest can't be read: {error}") from None
+
+
+def named_files(folder: Path, entries: dict[str, tuple[int, str]]) -> dict[str, Path]:
+    """Return the files of a checkpoint, which are those of its manifest, with their sizes.
+
+    Raises:
+        TornError: a file is missing, is there too much, or has another size.
+    """
     files = files_of(folder)
     if files.keys() != entries.keys():
         name = min(files.keys() ^ entries.keys())
@@ -158,10 +174,21 @@ def verify(folder: Path) -> None:
             "{} is {}".format(name, "missing" if name in entries else "not in its manifest")
         )
     for name, path in files.items():
-        if path.stat().st_size != sizes[name]:
-            raise TornError(f"{name} has {path.stat().st_size:,} bytes of {sizes[name]:,}")
+        if path.stat().st_size != entries[name][0]:
+            raise TornError(f"{name} has {path.stat().st_size:,} bytes of {entries[name][0]:,}")
+    return files
+
+
+def verify(folder: Path) -> None:
+    """Hold a checkpoint's files against its manifest.
+
+    Raises:
+        TornError: a file is missing, is there too much, or has other content.
+    """
+    entries = entries_of(folder)
+    files = named_files(folder, entries)
     for name, found in zip(files, digests(files.values())):
-        if found != hashes[name]:
+        if found != entries[name][1]:
             raise TornError(f"the content of {name} has changed")
 
 
@@ -181,11 +208,12 @@ def open_folder(parent: Path) -> None:
     """Make the folder and take it for this job; one that has ended leaves it."""
     parent.mkdir(parents=True, exist_ok=True)
     job, owner = os.environ.get("SLURM_JOB_ID", ""), parent / OWNER
-    before = owner_of(owner)
+    before = line_of(owner)
     if before not in ("", job):
         wait_for(before)
         if state_of(before):
             raise TornError(f"{parent} is used by job {before}, which has not ended")
+    (parent / COPYING).unlink(missing_ok=True)  # of a copy that was cut off with its job
     if not job or before == job:
         return
     # Of two jobs that start at once one gets it: a file is renamed once, and a link made once.
@@ -193,14 +221,14 @@ def open_folder(parent: Path) -> None:
     try:
         if owner.exists():
             owner.rename(mine)
-        if owner_of(mine) in ("", before):
+        if line_of(mine) in ("", before):
             write(mine, job + "\n")
             take(mine, owner)
             return
         mine.rename(owner)  # it was taken since it was looked at
     except (FileExistsError, FileNotFoundError):
         pass  # by another job that starts
-    raise TornError(f"{parent} was taken by job {owner_of(owner)} at this moment")
+    raise TornError(f"{parent} was taken by job {line_of(owner)} at this moment")
 
 
 def take(mine: Path, owner: Path) -> None:
@@ -220,10 +248,10 @@ def take(mine: Path, owner: Path) -> None:
         mine.unlink()
 
 
-def owner_of(file: Path) -> str:
-    """Return the job whose number a file has, "" where there is none."""
+def line_of(file: Path) -> str:
+    """Return the line of a file, such as the number of a job, "" where there is none."""
     try:
-        return file.read_text(encoding="utf-8").strip()
+        return file.read_text(encoding="utf-8", errors="surrogateescape").strip()
     except FileNotFoundError:
         return ""
 
