@@ -12,15 +12,13 @@ from ...inventory.compile.slurm.accounting import accounting_hosts
 from ...lifecycle.cluster.cluster import Cluster, open_cluster
 from ...lifecycle.cluster.hosts import existing_hosts
 from ...lifecycle.cluster.outcome import Exit, failure
-from ...lifecycle.kubernetes.managed.login import kubectl_of
 from ...lifecycle.nodes.ssh import SshSession
 from ...lifecycle.status.waste.goodput import jobs_ended
-from ...lifecycle.status.waste.kubernetes import query_in_pod
+from ...lifecycle.status.waste.kubernetes import is_of_pods, metrics_of
 from ...lifecycle.status.waste.prometheus import monitoring_host, query_over_ssh, refuse_unwatched
 from ...lifecycle.status.waste.report import Report, read_report
 from ...lifecycle.status.waste.snapshot import export, is_snapshot, read_snapshot
 from ...schemas.cost.pools import usd_per_hour
-from ...schemas.spec import KubernetesScheduler
 from ...schemas.spec.units import Duration
 from ..console import emit, say, stdout
 from ..options import complete_target, remember_format
@@ -88,11 +86,11 @@ def _asked(cluster: Cluster, seconds: float) -> Report:
     hosts = existing_hosts(cluster)
     grafana = None if spec.monitoring is None else spec.monitoring.grafana_url
     bounds = usd_per_hour(spec, cluster.catalog).bounds
-    if isinstance(spec.scheduler, KubernetesScheduler):
+    if is_of_pods(cluster):
         with SshSession(cluster.workdir) as session:
             return read_report(
                 cluster.name,
-                query_in_pod(kubectl_of(session, hosts)),
+                metrics_of(cluster, session),
                 since=until - seconds,
                 until=until,
                 bounds=bounds,

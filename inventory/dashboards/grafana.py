@@ -43,6 +43,8 @@ def _conditions(compiled: CompiledCluster) -> Iterator[Condition]:
                 yield from ("gpus", "nvidia")
             elif step.role == "amd_exporter":
                 yield from ("gpus", "amd")
+            elif step.role == "kubernetes":
+                yield "kubernetes"
             elif step.role == "slurm_exporter":
                 yield "slurm"
                 if step.variables.get("slurm_exporter_accounting"):

@@ -34,8 +34,8 @@ from ...inventory.compile.slurm.scheduling import JWT_SECRET
 from ...inventory.compile.system.monitoring import AUTHORITY_SECRET
 from ...inventory.compile.system.self_converge import SIGNERS_SECRET
 from ...inventory.hosts import ClusterInventory, Host
+from ...schemas.derived.control_planes import watched_by_roles
 from ...schemas.derived.hostlist import fold
-from ...schemas.spec import KubernetesScheduler
 from ..cluster.outcome import Exit, failure
 from ..cluster.progress import Reporter, StageProgress
 from ..nodes.converge.pending import pending_steps
@@ -223,9 +223,9 @@ def rotate_monitoring(
     steps = [step for group in compiled.groups for step in group.steps]
     compiled = only(compiled, {s.role for s in steps if AUTHORITY_SECRET in s.secrets.values()})
     names = {host for group in compiled.groups for host in group.hosts}
-    if isinstance(cluster.spec.scheduler, KubernetesScheduler):
+    if not watched_by_roles(cluster.spec):
         raise failure(
-            "GC908", f"{cluster.name} is a Kubernetes cluster: its exporters' certificates stay"
+            "GC908", f"{cluster.name} is watched by a chart: its exporters' certificates stay"
         )
     if not names or vault.version(AUTHORITY_SECRET) is None:
         raise failure("GC908", f"{cluster.name} has no monitoring")

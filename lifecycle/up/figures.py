@@ -13,8 +13,9 @@ from typing import Any
 from ...inventory.compile.kubernetes_objects.monitoring.secrets import figures_reach
 from ...inventory.compile.kubernetes_objects.monitoring.stack import FIGURES
 from ...inventory.hosts import ClusterInventory
+from ...schemas.derived.control_planes import watched_by_roles
 from ...schemas.diagnostics import Diagnostic, Severity
-from ...schemas.spec import Budget, KubernetesScheduler
+from ...schemas.spec import Budget
 from ..cluster.cluster import Cluster
 from ..down.expiry.due import expires_at, lifetime
 from ..nodes.ssh import SshSession, Unreachable
@@ -25,7 +26,7 @@ from ..status.waste.prometheus import monitoring_host
 _FILE = "gcluster-cluster.prom"
 """Role prometheus removes it from a host that is no longer the monitoring host."""
 _FOLDER = "/var/lib/prometheus/node-exporter"
-"""Of role node_exporter. Under Kubernetes it is FIGURES, which the exporter's pod reads too."""
+"""Of role node_exporter. Where a chart brings the exporter, it is FIGURES, which its pod reads."""
 _LIMIT_S = 30
 
 
@@ -49,13 +50,13 @@ def publish(
     monitoring = cluster.spec.monitoring
     if monitoring is None or not monitoring.prometheus:
         return None
-    is_kubernetes = isinstance(cluster.spec.scheduler, KubernetesScheduler)
-    if is_kubernetes and not figures_reach(cluster.spec):
+    by_chart = not watched_by_roles(cluster.spec)
+    if by_chart and not figures_reach(cluster.spec):
         return None
     living = lifetime(cluster.events.read())
     began = None if living is None else living.began
     text = "".join(f"{line}\n" for line in figures(certificate, cluster.spec.budget, began))
-    if is_kubernetes:
+    if by_chart:
         host, folder = hosts.with_role("controller")[0], FIGURES
     else:
         host, folder = monitoring_host(cluster.spec, hosts), _FOLDER

@@ -62,6 +62,16 @@ def managed_by(spec: ClusterSpec) -> Managed | None:
     return kubernetes.control_plane
 
 
+def watched_by_roles(spec: ClusterSpec) -> bool:
+    """Whether roles on nodes set up `monitoring`; else a chart under Kubernetes does.
+
+    Nodes that are made on this machine have no registry that has the chart's images.
+    """
+    if not isinstance(spec.scheduler, KubernetesScheduler):
+        return True
+    return managed_by(spec) is None and all(site.is_made_here for site in spec.sites.values())
+
+
 def managed_pools(spec: ClusterSpec) -> frozenset[str]:
     """Return the pools whose machines are nodes that a cloud's service runs."""
     if managed_by(spec) is None:

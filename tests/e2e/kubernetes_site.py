@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from gcluster.lifecycle.kubernetes.release.build import recipe
+from gcluster.lifecycle.status.waste import node_program
+from gcluster.lifecycle.status.waste.prometheus import FOLDER, PORT
 
 from .conftest import LiveCluster, until
 
@@ -135,6 +137,20 @@ class KubernetesCluster(LiveCluster):
         """Apply objects; return what kubectl said."""
         listed = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
         return self.kubectl("apply", "--filename=-", stdin=json.dumps(listed), expect=expect)
+
+    def metric(self, expression: str) -> list[dict[str, Any]]:
+        """Return what the cluster's Prometheus answers to a query."""
+        program = Path(node_program.__file__).read_text()
+        run = ["podman", "exec", "--interactive", f"gcluster-{self.name}-head", "python3", "-c"]
+        done = subprocess.run(
+            [*run, program, FOLDER, str(PORT)],
+            input=json.dumps([["query", {"query": expression}]]),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        found: list[dict[str, Any]] = json.loads(done.stdout)[0]["data"]["result"]
+        return found
 
     def phase(self, pod: str, namespace: str = "physics") -> str:
         """Return a pod's phase; "" where there is none."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from .conftest import until
-from .kubernetes_site import KubernetesCluster, kernel, name_servers, pod
+from .kubernetes_site import SMOKE, KubernetesCluster, kernel, name_servers, pod
 
 pytestmark = [pytest.mark.local, pytest.mark.kubernetes]
 
@@ -98,6 +98,43 @@ def test_a_node_that_the_spec_drops_is_drained_and_removed(live: KubernetesClust
     live.up()
     assert set(live.ready()) == {"head", "gpu001", "gpu002"}
     assert live.up()["changed"] is False
+
+
+def test_all_that_is_scraped_answers_and_a_pod_s_gpus_are_its(live: KubernetesCluster) -> None:
+    live.write_spec(nodes=2, end=f"{SMOKE}monitoring: {{prometheus: true}}\n")
+    live.up()
+    jobs = {"node": 3, "gpu": 2, "kubelet": 3, "apiserver": 1, "prometheus": 1}
+    jobs |= {"alertmanager": 1, "probe": 1}
+
+    def answering() -> dict[str, int]:
+        return {
+            one["metric"]["job"]: int(one["value"][1]) for one in live.metric("sum by (job) (up)")
+        }
+
+    until(lambda: answering() == jobs, seconds=120)
+    live.apply(pod("holder", gpus=3))
+    live.runs("holder")
+    held = 'count(DCGM_FI_PROF_SM_ACTIVE{namespace="physics",pod="holder"})'
+    until(lambda: [one["value"][1] for one in live.metric(held)] == ["3"], seconds=90)
+    shown = live.json("top", str(live.spec))
+    assert [(job["account"], job["gpus"]) for job in shown["jobs"]] == [("physics", 3)]
+    live.free()
+
+
+def test_a_killed_node_is_an_alert_within_90_s_and_a_cordoned_one_is_none(
+    live: KubernetesCluster,
+) -> None:
+    firing = 'ALERTS{alertname="KubeNodeDown",alertstate="firing"}'
+    live.kubectl("cordon", "gpu002")
+    until(lambda: bool(live.metric("kube_node_spec_unschedulable == 1")), seconds=60)
+    for node in ("gpu001", "gpu002"):
+        kill = ["podman", "kill", f"gcluster-{live.name}-{node}"]
+        subprocess.run(kill, check=True, capture_output=True)
+    until(lambda: bool(live.metric(firing)), seconds=90)
+    assert [one["metric"]["instance"] for one in live.metric(firing)] == ["gpu001"]
+    live.kubectl("uncordon", "gpu002")
+    live.up()
+    until(lambda: all(live.ready().values()) and not live.metric(firing), seconds=120)
 
 
 def test_a_control_plane_that_was_killed_comes_back(live: KubernetesCluster) -> None:

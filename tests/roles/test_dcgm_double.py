@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from types import ModuleType
 
@@ -105,3 +106,44 @@ def test_a_process_whose_environment_is_closed_has_the_gpus_of_its_job(
     gpus.update(now=1010.0)
 
     assert gpus.busy == [0, 0, 0, 0, 0, 0.5, 0, 0]
+
+
+def test_a_pod_s_gpus_are_its_while_it_has_processes_and_busy_while_these_compute(
+    double: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proc, logs = tmp_path / "proc", tmp_path / "pods"
+    running, ended = "0af1cc1e-4a52-4a4f-8c33-1df1b3cf1a20", "9b1f0a77-0000-4a4f-8c33-1df1b3cf1a21"
+    for name in (f"physics_train-0_{running}", f"physics_old_{ended}"):
+        (logs / name).mkdir(parents=True)
+    entries = [
+        {
+            "PodUID": uid,
+            "ContainerName": "main",
+            "ResourceName": "nvidia.com/gpu",
+            "DeviceIDs": {"-1": [f"GPU-simulated-{gpu}" for gpu in gpus]},
+            "AllocResp": "",
+        }
+        for uid, gpus in ((running, (4, 6)), (ended, (1,)), ("gone", (2,)))
+    ]
+    checkpoint = tmp_path / "checkpoint"
+    checkpoint.write_text(json.dumps({"Data": {"PodDeviceEntries": entries}, "Checksum": 1}))
+    given = double.given_to_pods
+    monkeypatch.setattr(double, "given_to_pods", lambda: given(checkpoint, logs))
+
+    def works(ticks: int) -> None:
+        process(proc, 20, "", ticks)
+        slices = f"/kubepods.slice/kubepods-pod{running.replace('-', '_')}.slice/cri-containerd-1"
+        (proc / "20/cgroup").write_text(f"0::{slices}.scope\n")
+
+    proc.mkdir()
+    gpus = double.Gpus(GPUS, POWER_W, proc)
+    works(0)
+    gpus.update(now=1000.0)
+    works(5 * double.TICKS)
+    gpus.update(now=1010.0)
+
+    assert gpus.busy == [0, 0, 0, 0, 0.5, 0, 0.5, 0]
+    page = double.page(gpus, [("DCGM_FI_PROF_SM_ACTIVE", "gauge", "")], "H100")
+    named = {line.split('gpu="')[1][0]: line for line in page.splitlines() if "namespace=" in line}
+    assert named.keys() == {"4", "6"}
+    assert ',namespace="physics",pod="train-0",container="main"} 0.5' in named["4"]

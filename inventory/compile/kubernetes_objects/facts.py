@@ -14,6 +14,7 @@ from ....schemas.derived.control_planes import (
     GpuSharing,
     gpu_sharing,
     release_of,
+    watched_by_roles,
     without_channels,
 )
 from ....schemas.derived.graph import AccountTree
@@ -59,8 +60,8 @@ class KubernetesFacts(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def monitoring(self) -> Monitoring | None:
-        """The spec's monitoring; None: it has none, or the nodes can't get its add-on."""
-        requested = self.spec.monitoring
+        """The spec's monitoring; None: it has none, or roles set it up, or none has its add-on."""
+        requested = None if watched_by_roles(self.spec) else self.spec.monitoring
         if requested is None or not requested.prometheus or MONITORING in self.without:
             return None
         return requested

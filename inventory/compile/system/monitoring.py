@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
-from ....schemas.spec import Budget, ClusterSpec, SlurmScheduler
+from ....schemas.derived.control_planes import API_PORT
+from ....schemas.spec import Budget, ClusterSpec, KubernetesScheduler, SlurmScheduler
 from ....schemas.spec.cluster import Alerts, Monitoring
 from ...alerts import Condition, WasteLimits, inhibitions, rule_file
 from ...hosts import AFTER_APPLY, Host, elastic_nodes
@@ -45,6 +46,8 @@ ALERTS_PREFIX = "alerts-"
 REMOTE_SECRET = "monitoring-remote-write"  # noqa: S105  # the secret's name
 """Password or token of where all metrics are sent."""
 _DAY_S = 86_400
+_KUBELET_PORT = 10250
+"""The kubelet's own default."""
 _REST_PORT = 6820
 """slurmrestd's (role slurm)."""
 
@@ -86,7 +89,8 @@ def slurm_exporter_steps(node: NodeFacts) -> list[Step]:
 
     Each of them has it; the one whose slurmctld works writes the figures.
     """
-    if monitoring_of(node) is None or node.pool.role != "controller":
+    under_slurm = isinstance(node.spec.scheduler, SlurmScheduler)
+    if not under_slurm or monitoring_of(node) is None or node.pool.role != "controller":
         return []
     configure: dict[str, Json] = {}
     if accounting_hosts(node.spec, node.cluster.hosts):
@@ -108,10 +112,7 @@ def _conditions(node: NodeFacts) -> Iterator[Condition]:
         yield "clock"
     if any(_mounts_lustre(each) for each in nodes):
         yield "lustre"
-    if node.cluster.controllers:
-        yield "slurm"
-    if accounting_hosts(node.spec, node.cluster.hosts):
-        yield "slurmdbd"
+    yield from _of_scheduler(node)
     nvidia, amd = (any(map(has, nodes)) for has in (has_dcgm_exporter, has_amd_exporter))
     if nvidia or amd:
         yield "gpus"
@@ -122,6 +123,15 @@ def _conditions(node: NodeFacts) -> Iterator[Condition]:
     if node.spec.monitoring is not None and node.spec.monitoring.waste_alert is not None:
         yield "waste_alert"
     yield from conditions_of_budget(node.spec.budget)
+
+
+def _of_scheduler(node: NodeFacts) -> Iterator[Condition]:
+    if isinstance(node.spec.scheduler, KubernetesScheduler):
+        yield "kubernetes"
+    elif node.cluster.controllers:
+        yield "slurm"
+    if accounting_hosts(node.spec, node.cluster.hosts):
+        yield "slurmdbd"
 
 
 def conditions_of_budget(budget: Budget | None) -> Iterator[Condition]:
@@ -165,7 +175,7 @@ def alertmanager_steps(node: NodeFacts) -> list[Step]:
     if host is None or monitoring is None:
         return []
     named: dict[str, Json] = {"alertmanager_host": host.name}
-    configure = named | {"alertmanager_inhibitions": inhibitions()}
+    configure = named | {"alertmanager_inhibitions": _inhibitions(node.spec)}
     secrets = _of_server("alertmanager")
     if monitoring.alerts is not None:
         configure |= _receivers(monitoring.alerts, _owners(node.spec, monitoring))
@@ -178,6 +188,11 @@ def alertmanager_steps(node: NodeFacts) -> list[Step]:
         monitoring_step("alertmanager", "configure", configure, secrets),
         monitoring_step("alertmanager", "verify", named),
     ]
+
+
+def _inhibitions(spec: ClusterSpec) -> list[dict[str, list[str]]]:
+    under_kubernetes = isinstance(spec.scheduler, KubernetesScheduler)
+    return inhibitions("kubernetes" if under_kubernetes else "slurm")
 
 
 def _owners(spec: ClusterSpec, monitoring: Monitoring) -> dict[str, Json]:
@@ -244,6 +259,8 @@ def prometheus_steps(node: NodeFacts) -> list[Step]:
             )
         ),
     }
+    if isinstance(node.spec.scheduler, KubernetesScheduler):
+        configure["prometheus_kubernetes"] = True
     if monitoring.retention is not None:
         configure["prometheus_retention"] = retention_of(monitoring.retention.value)
     secrets = _of_server("prometheus")
@@ -267,9 +284,22 @@ def prometheus_steps(node: NodeFacts) -> list[Step]:
     return [
         monitoring_step("prometheus", "install", {}),
         monitoring_step("prometheus", "configure", configure, secrets),
-        monitoring_step("prometheus", "join", named | targets),
+        monitoring_step("prometheus", "join", named | targets | _of_kubernetes(node)),
         monitoring_step("prometheus", "verify", named),
     ]
+
+
+def _of_kubernetes(node: NodeFacts) -> dict[str, Json]:
+    """Return the API servers and kubelets, which serve their own metrics."""
+    if not isinstance(node.spec.scheduler, KubernetesScheduler):
+        return {}
+    nodes = [hosts for hosts in node.cluster.by_pool.values() if hosts and hosts[0].role != "login"]
+    servers = [hosts for hosts in nodes if hosts[0].role == "controller"]
+    return {
+        "prometheus_kubernetes": True,
+        "prometheus_apiserver_targets": _targets(servers, API_PORT),
+        "prometheus_kubelet_targets": _targets(nodes, _KUBELET_PORT),
+    }
 
 
 def dashboards_of(cluster: str, monitoring: Monitoring) -> str:

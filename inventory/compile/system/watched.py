@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....schemas.spec import KubernetesScheduler
+from ....schemas.derived.control_planes import watched_by_roles
 from ....schemas.spec.cluster import Monitoring
 from ...hosts import Host
 from ..node import NodeFacts
@@ -10,11 +10,11 @@ from ..steps import Json, Phase, Stage, Step
 
 
 def monitoring_of(node: NodeFacts) -> Monitoring | None:
-    """Return the spec's monitoring where it is supported; None: none, or Kubernetes."""
+    """Return the spec's monitoring where roles set it up; None: none, or Kubernetes' chart."""
     monitoring = node.spec.monitoring
     if monitoring is None or not monitoring.prometheus:
         return None
-    return None if isinstance(node.spec.scheduler, KubernetesScheduler) else monitoring
+    return monitoring if watched_by_roles(node.spec) else None
 
 
 def monitoring_host(node: NodeFacts) -> Host | None:

@@ -1,7 +1,8 @@
 """What `top`, `report` and `dashboard` query of a Kubernetes cluster's Prometheus.
 
-It has no port outside of its pod's network, whose policy lets in its own namespace alone: queries
-are made inside its pod, by one `kubectl exec`, with the rights that all verbs have.
+On nodes made on this machine it is a control plane's, reached as under Slurm. The chart's has no
+port outside of its pod's network, whose policy lets in its own namespace alone: queries are made
+inside its pod, by one `kubectl exec`, with the rights that all verbs have.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from ....inventory.compile.kubernetes_objects.monitoring.secrets import NAMESPACE
+from ....schemas.derived.control_planes import watched_by_roles
 from ....schemas.spec import KubernetesScheduler
 from ...cluster.cluster import Cluster
 from ...cluster.hosts import existing_hosts
@@ -46,7 +48,7 @@ def metrics_of(cluster: Cluster, session: SshSession) -> QueryPrometheus:
     Raises:
         LifecycleError: its spec has no monitoring (GC1197), or it has no such host (GC908).
     """
-    if not is_of_pods(cluster):
+    if watched_by_roles(cluster.spec):
         return prometheus_of(cluster, session)
     refuse_unwatched(cluster.spec, str(cluster.spec_path))
     return query_in_pod(kubectl_of(session, existing_hosts(cluster)))
@@ -107,7 +109,7 @@ NOW = Queries(
         "usd": f"sum by (hpc_job) ({_owned('gcluster:pod_usd_per_hour')})",
         "wasted": f"sum by (hpc_job) ({_owned('gcluster:pod_wasted_usd_per_hour')})",
         "nodes": 'group by (instance, pool) (up{job="node"})',
-        "compute": "group by (instance) (gcluster:gpu_node_free:ratio)",
+        "compute": "group by (instance) (last_over_time(gcluster:gpu_node_free:ratio[1h]))",
         "drained": f"max by (instance) ({_OF_NODE.format('kube_node_spec_unschedulable == 1')})",
         "down": f"max by (instance) ({_OF_NODE.format(f'{_READY} == 0')})",
         "node_usd": "gcluster:node_usd_per_hour",

@@ -89,7 +89,7 @@ def _result(answer: Any) -> list[Any]:
 
 
 def prometheus_of(cluster: Cluster, session: SshSession) -> QueryPrometheus:
-    """Return how to query the Prometheus of a cluster that isn't Kubernetes'.
+    """Return how to query the Prometheus of a cluster that roles set up.
 
     Raises:
         LifecycleError: its spec has no monitoring (GC1197), or it has no such host (GC908).

@@ -26,7 +26,7 @@ def metrics_missing(context: CheckContext) -> Iterator[Finding]:
     monitoring = context.monitoring
     if monitoring is None or monitoring.prometheus:
         return
-    draws = monitoring.grafana and context.kubernetes is not None  # elsewhere GC576
+    draws = monitoring.grafana and not _by_roles(context)  # elsewhere GC576
     requested = {
         "grafana": True if draws else None,
         "grafana_url": monitoring.grafana_url,
@@ -56,29 +56,42 @@ def metrics_missing(context: CheckContext) -> Iterator[Finding]:
 def monitoring_not_built(context: CheckContext) -> Iterator[Finding]:
     """Slurm clusters get Prometheus, Alertmanager and an exporter on each node, Kubernetes a chart.
 
-    Under Slurm no Grafana server is installed (`grafana`): `gcluster compile` writes dashboards for
-    one of yours, and `gcluster dashboard` needs none. `volume` is Kubernetes'.
+    Kubernetes' nodes that are made on this machine have no images of the chart, and get what
+    Slurm's nodes get; Prometheus runs on a control plane there, which has the right to let it log
+    in. No Grafana server is installed on either (`grafana`): `gcluster compile` writes dashboards
+    for one of yours, and `gcluster dashboard` needs none. `volume` is the chart's, and the chart's
+    Alertmanager alone knows whose pods an account's are (`to_owner`).
 
-    Under Kubernetes nodes that are made on this machine have no images of the chart; the pod
-    network `routed` keeps no network policy, and every pod could read what Prometheus has.
+    The pod network `routed` keeps no network policy, and every pod could read what the chart's
+    Prometheus has.
     """
     monitoring = context.monitoring
     if monitoring is None:
         return
-    if context.kubernetes is None:
-        yield from _not_under_slurm(context, monitoring)
+    if _by_roles(context):
+        yield from _not_by_roles(context, monitoring)
+        if context.kubernetes is not None and monitoring.prometheus:
+            yield from _not_of_pods_here(context, monitoring)
     elif monitoring.prometheus:
-        yield from _not_under_kubernetes(context, context.kubernetes)
+        yield from _not_by_the_chart(context.kubernetes)
 
 
-def _not_under_slurm(context: CheckContext, monitoring: Monitoring) -> Iterator[Finding]:
+def _by_roles(context: CheckContext) -> bool:
+    """Whether roles on nodes set it up, as `derived.control_planes.watched_by_roles`."""
+    kubernetes = context.kubernetes
+    here = all(site.is_made_here for site in context.sites.values())
+    return kubernetes is None or (kubernetes.control_plane == "self" and here)
+
+
+def _not_by_roles(context: CheckContext, monitoring: Monitoring) -> Iterator[Finding]:
     if monitoring.grafana:
         yield _not_built(
             "grafana", "gcluster installs no Grafana server", _without(context, "grafana")
         )
     if monitoring.volume is not None:
+        where = "under Slurm" if context.kubernetes is None else "on nodes made on this machine"
         yield Finding(
-            summary="volume: under Slurm metrics are kept in /var/lib/prometheus of their host",
+            summary=f"volume: {where} metrics are kept in /var/lib/prometheus of their host",
             path=("monitoring", "volume"),
             at_key=True,
             hint="leave volume out",
@@ -87,20 +100,49 @@ def _not_under_slurm(context: CheckContext, monitoring: Monitoring) -> Iterator[
         )
 
 
-def _not_under_kubernetes(
-    context: CheckContext, kubernetes: KubernetesScheduler
-) -> Iterator[Finding]:
-    here = all(site.is_made_here for site in context.sites.values())
-    if here or kubernetes.cni == "routed":
+def _not_of_pods_here(context: CheckContext, monitoring: Monitoring) -> Iterator[Finding]:
+    """Yield what nodes of Kubernetes that are made on this machine lack of what Slurm's have."""
+    relied = (("monitoring",), ("scheduler",), ("sites", "*"), ("pools", "*"))
+    pool = context.pools.get(monitoring.pool or "")
+    if pool is not None and pool.role != "controller":
         yield Finding(
-            summary="monitoring isn't set up under Kubernetes on nodes made on this machine"
-            if here
-            else "monitoring needs a pod network that keeps network policies: routed keeps none",
+            summary="on nodes made on this machine Prometheus runs on a control plane, which lets "
+            f'it log in to Kubernetes: pool "{monitoring.pool}" has none',
+            path=("monitoring", "pool"),
+            hint="leave pool out",
+            relies_on=relied,
+            fix=Remove(("monitoring", "pool")),
+        )
+    if monitoring.waste_alert is not None and monitoring.waste_alert.to_owner:
+        yield Finding(
+            summary="to_owner: on nodes made on this machine Alertmanager doesn't know whose a "
+            "pod is",
+            path=("monitoring", "waste_alert", "to_owner"),
+            at_key=True,
+            hint="leave to_owner out: all receivers get these alerts",
+            relies_on=relied,
+        )
+    for name, one in context.pools.items():
+        if one.is_elastic:
+            yield Finding(
+                summary=f'nodes that come and go in pool "{name}" have no metrics: Prometheus '
+                "scrapes the ones that are there when up runs",
+                path=("pools", name, "count"),
+                at_key=True,
+                severity=Severity.WARNING,
+                hint="gcluster up adds those that are there by then",
+                relies_on=relied,
+            )
+
+
+def _not_by_the_chart(kubernetes: KubernetesScheduler | None) -> Iterator[Finding]:
+    if kubernetes is not None and kubernetes.cni == "routed":
+        yield Finding(
+            summary="monitoring needs a pod network that keeps network policies: routed keeps none",
             path=("monitoring",),
             at_key=True,
-            hint="leave it out" if here else "write cni: cilium or cni: calico",
+            hint="write cni: cilium or cni: calico",
             relies_on=(("monitoring",), ("scheduler",), ("sites", "*")),
-            fix=Remove(("monitoring",)) if here else None,
         )
 
 

@@ -177,6 +177,42 @@ def test_simulated_gpus_have_a_double_on_their_nodes_alone_and_need_no_vendor() 
     assert [one["targets"] for one in requested] == [["10.210.0.2:9400"], ["10.210.0.3:9400"]]
 
 
+def test_nodes_of_kubernetes_made_here_have_the_same_and_kubernetes_own_metrics() -> None:
+    text = _SPEC.replace("{type: slurm}", "{type: kubernetes, kueue: false}")
+    text = text.replace("  login: {site: here, role: login, count: 2}\n", "").replace("COUNT", "2")
+    loaded = load_text(f"{text}monitoring: {{prometheus: true, waste_alert: {{below: 40%}}}}\n")
+    assert loaded.spec is not None, loaded.diagnostics
+    cluster = golden.compiled(loaded.spec)
+    roles = {group.name: {step.role for step in group.steps} for group in cluster.groups}
+    assert {"node_exporter", "dcgm_exporter"} <= roles["gpu"]
+    assert {"prometheus", "alertmanager"} <= roles["head"] - roles["gpu"]
+    assert "slurm_exporter" not in roles["head"]
+
+    head = steps(cluster, "head")
+    given = head["prometheus.join"].variables
+    kinds = ("targets", "gpu_targets", "apiserver_targets", "kubelet_targets")
+    scraped = {
+        kind: [
+            f"{one['labels']['instance']}:{one['targets'][0].rpartition(':')[2]}"
+            for one in given[f"prometheus_{kind}"]
+        ]
+        for kind in kinds
+    }
+    assert scraped == {
+        "targets": ["head:9100", "gpu001:9100", "gpu002:9100"],
+        "gpu_targets": ["gpu001:9400", "gpu002:9400"],
+        "apiserver_targets": ["head:6443"],
+        "kubelet_targets": ["head:10250", "gpu001:10250", "gpu002:10250"],
+    }
+    quiet = head["alertmanager.configure"].variables["alertmanager_inhibitions"]
+    assert quiet == inhibitions("kubernetes")
+    configured = head["prometheus.configure"].variables
+    assert configured["prometheus_kubernetes"] is True
+    written = set(str(configured["prometheus_rules"]).replace("\n", " ").split())
+    assert {"KubeNodeDown", "KubeMetricsOld", "KubeGpusWasted", "UnitFailed", "GpuXid"} <= written
+    assert written.isdisjoint({"NodeDown", "SlurmControllerDown", "KubeMetricsDown", "GpusWasted"})
+
+
 def test_amd_s_gpus_have_amd_s_exporter_and_their_rules_and_nothing_more_is_scraped() -> None:
     loaded = load_text(
         "apiVersion: gcluster/v1\nname: demo\n"

@@ -30,6 +30,15 @@ WATCHED = {
     "alerts": {"webhook": {"url": "env:PAGER"}},
     "remote_write": {"url": "https://m.example/api", "user": "lab", "password": "env:METRICS"},
 }
+BARE = """\
+apiVersion: gcluster/v1
+name: trial
+sites: {hall: {provider: bare-metal, ssh: {user: ops}, network: {cidr: 10.22.0.0/16}}}
+pools:
+  head: {site: hall, role: controller, hosts: [{name: head, address: 10.22.0.1}]}
+  gpu: {site: hall, machine: hgx-h100-8, hosts: [{name: gpu1, address: 10.22.0.2}]}
+scheduler: {type: kubernetes, cni: cilium}
+"""
 BOTH = {("gcluster-monitoring", name) for name in ("gcluster-monitoring", "gcluster-node-exporter")}
 
 
@@ -45,7 +54,8 @@ def spec(monkeypatch: pytest.MonkeyPatch) -> ClusterSpec:
     """A cluster that is watched."""
     monkeypatch.setenv("PAGER", "https://pager.example/plover")
     monkeypatch.setenv("METRICS", "xyzzy-2207")
-    return msgspec.structs.replace(spec_of(), monitoring=msgspec.convert(WATCHED, Monitoring))
+    loaded = spec_of(BARE)
+    return msgspec.structs.replace(loaded, monitoring=msgspec.convert(WATCHED, Monitoring))
 
 
 def there(changes: SecretChanges) -> ApiDouble:

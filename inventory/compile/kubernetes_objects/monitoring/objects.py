@@ -86,7 +86,7 @@ def conditions(facts: KubernetesFacts) -> tuple[Condition, ...]:
 
 
 def _conditions(facts: KubernetesFacts) -> Iterator[Condition]:
-    yield "kubernetes"
+    yield from ("kubernetes", "chart")
     if any(rdma_kind(node) == "infiniband" for node in facts.nodes.values()):
         yield "infiniband"
     if any(node.has_own_clock for node in facts.nodes.values()):

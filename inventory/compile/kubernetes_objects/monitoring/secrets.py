@@ -6,8 +6,8 @@ from typing import Final
 
 import msgspec
 
-from .....schemas.derived.control_planes import managed_by
-from .....schemas.spec import ClusterSpec, KubernetesScheduler
+from .....schemas.derived.control_planes import managed_by, watched_by_roles
+from .....schemas.spec import ClusterSpec
 from ....alerts import MAIL_CA
 from ...system.monitoring import (
     ALERTS_PREFIX,
@@ -39,10 +39,9 @@ class StackSecret(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def stack_secrets(spec: ClusterSpec) -> dict[str, StackSecret]:
-    """Return the Secrets of NAMESPACE by name; none where Kubernetes has no monitoring."""
+    """Return the Secrets of NAMESPACE by name; none where no chart sets up monitoring."""
     monitoring = spec.monitoring
-    is_kubernetes = isinstance(spec.scheduler, KubernetesScheduler)
-    if not is_kubernetes or monitoring is None or not monitoring.prometheus:
+    if watched_by_roles(spec) or monitoring is None or not monitoring.prometheus:
         return {}
     vault, text = {AUTHORITY: AUTHORITY_SECRET}, {}
     alerts, remote = monitoring.alerts, monitoring.remote_write

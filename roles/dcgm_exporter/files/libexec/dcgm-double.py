@@ -3,8 +3,9 @@
 
 No GPU is behind it, which is visible in the GPUs' model name, in the driver's version and in the
 metric gcluster_dcgm_double. What is real is which job holds a GPU, by the same files that
-dcgm-exporter reads (label hpc_job), and whether that job computes: a GPU is as busy as the
-processors are by the processes of the job that holds it. The fields are those of the real
+dcgm-exporter reads (label hpc_job), or which pod, by what the kubelet keeps (labels namespace, pod
+and container), and whether that job or pod computes: a GPU is as busy as the
+processors are by the processes of what holds it. The fields are those of the real
 exporter's list. Faults are put into a file of overrides, GPU -> field -> value:
 {"0": {"DCGM_FI_DEV_XID_ERRORS": 79}}.
 """
@@ -21,7 +22,7 @@ import time
 from collections import defaultdict
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,6 +35,13 @@ IDLE_W = 70.0
 MAX_CLOCK_MHZ, IDLE_CLOCK_MHZ, MEMORY_MIB = 1980, 345, 81559
 TICKS = os.sysconf("SC_CLK_TCK")
 HELD_BY = re.compile(rb"(?:^|\0)(?:SLURM_STEP_GPUS|SLURM_JOB_GPUS)=([0-9,]+)(?:\0|$)")
+CHECKPOINT = Path("/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint")
+"""The kubelet's own record of which device a container got (pkg/kubelet/cm/devicemanager)."""
+POD_LOGS = Path("/var/log/pods")
+"""Folders NAMESPACE_POD_UID (pkg/kubelet/kuberuntime, BuildPodLogsDirectory)."""
+DEVICE = re.compile(r"GPU-simulated-(\d+)")
+POD = re.compile(r"pod([0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12})")
+"""In a control group's path; systemd's slices have underscores for dashes."""
 STEP = re.compile(rb"slurmstepd: \[(\d+)\.")
 
 
@@ -49,6 +57,37 @@ def cpu_seconds(stat: str) -> float:
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
+class Held(NamedTuple):
+    """A container that the kubelet has given a GPU."""
+
+    namespace: str
+    pod: str
+    container: str
+    uid: str
+    """Of the pod."""
+
+
+def given_to_pods(
+    checkpoint: Path = CHECKPOINT, logs: Path = POD_LOGS
+) -> dict[int, tuple[Held, ...]]:
+    """Return GPU -> the containers that it was given to; the kubelet drops ended ones late."""
+    try:
+        entries = json.loads(checkpoint.read_text())["Data"]["PodDeviceEntries"] or []
+        folders = [path.name.split("_") for path in logs.iterdir()]
+    except (OSError, ValueError, KeyError):
+        return {}
+    names = {parts[2]: (parts[0], parts[1]) for parts in folders if len(parts) == 3}  # noqa: PLR2004  # as BuildPodLogsDirectory joins them
+    found: dict[int, tuple[Held, ...]] = defaultdict(tuple)
+    for entry in entries:
+        uid, container = str(entry["PodUID"]), str(entry["ContainerName"])
+        if uid not in names:
+            continue
+        devices = (name for ids in entry["DeviceIDs"].values() for name in ids)
+        for gpu in sorted({int(n[1]) for name in devices if (n := DEVICE.match(name))}):
+            found[gpu] += (Held(*names[uid], container, uid),)
+    return found
+
+
 class Processes:
     """The processes of this node at one look, and the GPUs that each has been given.
 
@@ -56,9 +95,10 @@ class Processes:
     job: that of the slurmstepd which it descends from.
     """
 
-    def __init__(self, proc: Path, jobs: dict[str, list[int]]) -> None:
+    def __init__(self, proc: Path, jobs: dict[str, list[int]], pods: dict[str, list[int]]) -> None:
         """Read them all; one that ends meanwhile is left out."""
-        self.jobs = jobs
+        self.jobs, self.pods = jobs, pods
+        self.living: set[str] = set()
         self.parents: dict[str, str] = {}
         self.used: dict[str, float] = {}
         self.given: dict[str, list[int]] = {}
@@ -71,6 +111,11 @@ class Processes:
                 if "(slurmstepd)" in stat:
                     step = STEP.match((process / "cmdline").read_bytes())
                     self.steps[process.name] = step[1].decode() if step else ""
+                if pods and (pod := POD.search((process / "cgroup").read_text())):
+                    uid = pod[1].replace("_", "-")
+                    self.living.add(uid)
+                    self.given[process.name] = pods.get(uid, [])
+                    continue
                 self.given[process.name] = held((process / "environ").read_bytes())
             except (OSError, IndexError, ValueError):
                 continue
@@ -99,6 +144,8 @@ class Gpus:
         self.busy = [0.0] * count
         self.held = [False] * count
         self.energy_mj = [0.0] * count
+        self.pods: dict[int, tuple[Held, ...]] = {}
+        """GPU -> the containers that hold it now."""
         self._before: dict[str, float] = {}
         self._at = time.monotonic()
 
@@ -113,7 +160,15 @@ class Gpus:
         for gpu in range(self.count):
             for job in jobs_of(self.jobs, gpu):
                 by_job[job].append(gpu)
-        processes = Processes(self.proc, by_job)
+        given, by_pod = given_to_pods(), defaultdict(list)
+        for gpu, holders in given.items():
+            for one in holders:
+                by_pod[one.uid].append(gpu)
+        processes = Processes(self.proc, by_job, by_pod)
+        self.pods = {
+            gpu: tuple(one for one in holders if one.uid in processes.living)
+            for gpu, holders in given.items()
+        }
         for process, used in processes.used.items():
             for gpu in (gpu for gpu in processes.gpus(process) if gpu < self.count):
                 self.held[gpu] = True
@@ -181,7 +236,8 @@ def fields(text: str) -> list[tuple[str, str, str]]:
 def page(gpus: Gpus, rows: list[tuple[str, str, str]], model: str, jobs: str = "") -> str:
     """Return all metrics, in the form and with the labels of dcgm-exporter.
 
-    Those of a GPU are there once for each job that its file in the folder `jobs` names.
+    Those of a GPU are there once for each job that its file in the folder `jobs` names, or for each
+    container that holds it.
     """
     host, wrong = socket.gethostname(), faults()
     labels = [
@@ -190,11 +246,10 @@ def page(gpus: Gpus, rows: list[tuple[str, str, str]], model: str, jobs: str = "
         'DCGM_FI_DRIVER_VERSION="double"'
         for gpu in range(gpus.count)
     ]
-    held = [jobs_of(jobs, gpu) for gpu in range(gpus.count)]
     series = [
-        (gpu, labels[gpu] + (f',hpc_job="{escaped(job)}"' if job else ""))
+        (gpu, labels[gpu] + holder)
         for gpu in range(gpus.count)
-        for job in held[gpu] or [""]
+        for holder in [*of_pods(gpus.pods.get(gpu, ())), *of_jobs(jobs_of(jobs, gpu))] or [""]
     ]
     values = [gpus.values(gpu) | wrong.get(str(gpu), {}) for gpu in range(gpus.count)]
     lines = [
@@ -206,6 +261,19 @@ def page(gpus: Gpus, rows: list[tuple[str, str, str]], model: str, jobs: str = "
         lines += [f"# HELP {name} {words}", f"# TYPE {name} {kind}"]
         lines += [f"{name}{{{shown}}} {values[gpu].get(name, 0)}" for gpu, shown in series]
     return "\n".join(lines) + "\n"
+
+
+def of_pods(holders: tuple[Held, ...]) -> list[str]:
+    """Return the labels of containers that hold a GPU, as dcgm-exporter calls them."""
+    return [
+        f',namespace="{one.namespace}",pod="{one.pod}",container="{one.container}"'
+        for one in holders
+    ]
+
+
+def of_jobs(jobs: list[str]) -> list[str]:
+    """Return the label of jobs that hold a GPU."""
+    return [f',hpc_job="{escaped(job)}"' for job in jobs if job]
 
 
 def escaped(word: str) -> str:
