@@ -29,18 +29,24 @@ def framework_options(workload: TorchWorkload, checkpoints: str | None) -> list[
         checkpoints: folder of its checkpoints; None: it has none.
     """
     saves = checkpoints is not None
+    is_async = workload.checkpoint is not None and workload.checkpoint.is_async
     match workload:
         case DeepspeedWorkload():
             return ["--deepspeed", f"--deepspeed_config={shlex.quote(workload.config)}"]
         case MegatronWorkload():
             saved = [f"--save={_SAVED}", f"--load={_SAVED}"] if saves else []
-            return [*_sizes(workload.parallel, "-"), *saved]
+            return [
+                *_sizes(workload.parallel, "-"),
+                *saved,
+                *(["--async-save"] if is_async else []),
+            ]
         case NemoWorkload():
             sizes = [] if workload.parallel is None else _sizes(workload.parallel, "_")
             saved = [f"--save_dir={_SAVED}", f"--load_dir={_SAVED}"] if saves else []
             return [f"--recipe={workload.recipe}", *sizes, *saved]
         case TorchtitanWorkload():
             saved = ["--checkpoint.enable", f"--checkpoint.folder={_SAVED}"] if saves else []
+            saved += ["--checkpoint.async_mode=async"] if is_async else []
             own = [f"--module={workload.model}", f"--config={workload.config}"]
             return [*own, *_degrees(workload.parallel), *saved]
         case _:

@@ -228,6 +228,28 @@ def _uncopied(
     return None if problem is None else (f"copies checkpoints: {problem}", "name another storage")
 
 
+@check("GC1220", summary="A workload can't be made to save while it trains.")
+def checkpoint_async(context: CheckContext) -> Iterator[Finding]:
+    """`async: true` is an option of the framework's own program: Megatron's and torchtitan's.
+
+    In any other the program itself saves, and so it decides: PyTorch has
+    `torch.distributed.checkpoint.async_save`.
+    """
+    for name, workload in context.workloads.items():
+        saved = workload.checkpoint
+        if saved is None or not saved.is_async:
+            continue
+        if not isinstance(workload, MegatronWorkload | TorchtitanWorkload):
+            tag = workload.__struct_config__.tag
+            yield Finding(
+                summary=f'workload "{name}" is {tag}, whose program decides how it saves',
+                path=(AT, name, "checkpoint", "async"),
+                at_key=True,
+                hint="leave it out, and have the program save so",
+                relies_on=((AT, name),),
+            )
+
+
 @check("GC1209", summary="The interval of a workload's checkpoints can't be worked out.")
 def checkpoint_interval_unknown(context: CheckContext) -> Iterator[Finding]:
     """`every: auto` needs how long a checkpoint takes to write, and how often the GPUs fail.

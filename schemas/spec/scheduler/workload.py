@@ -40,7 +40,7 @@ CopyPlace: TypeAlias = Annotated[
 class WorkloadCheckpoint(SpecModel, frozen=True):
     """Where a workload saves its state, and how often."""
 
-    UPDATES: ClassVar = updates(none="to path every size parameters keep copies notice")
+    UPDATES: ClassVar = updates(none="to path every size parameters keep copies is_async notice")
 
     to: Name
     """Storage that holds the checkpoints."""
@@ -58,6 +58,8 @@ class WorkloadCheckpoint(SpecModel, frozen=True):
     copies: list[CopyPlace] = field(default_factory=list)
     """Storage, or buckets of such, to which the newest complete checkpoint is copied while the
     workload goes on; `path` and `keep` are as on `to`. A newer one there is resumed from."""
+    is_async: bool = field(default=False, name="async")
+    """The training goes on while a checkpoint is written (megatron, torchtitan)."""
     notice: Duration = field(default_factory=lambda: Duration.parse("2m"))
     """How long before its time limit the workload gets SIGUSR1, to save and be queued again."""
 

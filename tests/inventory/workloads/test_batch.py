@@ -221,3 +221,13 @@ def test_a_job_whose_program_ends_during_the_notice_is_queued_again(
 
     assert found.stdout.splitlines()[-1] == "gcluster: queued again", found
     assert found.stderr == ("" if case == "gives way" else "requeue 7\n")
+
+
+def test_megatron_saves_while_it_trains_where_that_is_requested(root: Path) -> None:
+    text = (root / "examples/training.yaml").read_text(encoding="utf-8")
+    before, after = text.split("  gpt:\n")
+    after = after.replace("every: 15m}", "every: 15m, async: true}", 1)
+    spec = load_text(f"{before}  gpt:\n{after}").spec
+    assert spec is not None
+    scripts = batch_scripts(spec, load_catalog())
+    assert [name for name, script in scripts.items() if "--async-save" in script] == ["gpt"]
