@@ -330,7 +330,7 @@ AWAY_S = 80
 """A node answers neither Prometheus nor Slurm so long; NodeDown takes half of it."""
 
 
-def asked(cluster: LiveCluster, query: str) -> list[tuple[dict[str, str], float]]:
+def series_of(cluster: LiveCluster, query: str) -> list[tuple[dict[str, str], float]]:
     """Return what Prometheus answers: labels and value of each series."""
     output = json.loads(cluster.on("head01", f"python3 /root/ask.py '{query}'"))
     return [(one["metric"], float(one["value"][1])) for one in output["data"]["result"]]
@@ -338,7 +338,7 @@ def asked(cluster: LiveCluster, query: str) -> list[tuple[dict[str, str], float]
 
 def test_a_rolling_change_and_a_reboot_of_ours_send_no_alert(cluster: LiveCluster) -> None:
     cluster.on("head01", "scancel --user=ada; scancel --user=bob")
-    until(lambda: asked(cluster, 'ALERTS{alertstate="firing"}') == [], seconds=300)
+    until(lambda: series_of(cluster, 'ALERTS{alertstate="firing"}') == [], seconds=300)
     began = float(cluster.on("head01", "date +%s.%N"))
     # The change waits for a job. Then the node is away as in a restart of a real machine.
     cluster.on(
@@ -352,10 +352,10 @@ def test_a_rolling_change_and_a_reboot_of_ours_send_no_alert(cluster: LiveCluste
     over = f"{round(float(cluster.on('head01', 'date +%s.%N')) - began)}s"
     fired = {
         (labels["alertname"], labels["instance"])
-        for labels, _ in asked(cluster, f'max_over_time(ALERTS{{alertstate="firing"}}[{over}])')
+        for labels, _ in series_of(cluster, f'max_over_time(ALERTS{{alertstate="firing"}}[{over}])')
     }
-    away = asked(cluster, f'min_over_time(up{{job="node",pool="gpu"}}[{over}])')
-    at_once = asked(cluster, f'min_over_time(sum(up{{job="node",pool="gpu"}})[{over}:5s])')
+    away = series_of(cluster, f'min_over_time(up{{job="node",pool="gpu"}}[{over}])')
+    at_once = series_of(cluster, f'min_over_time(sum(up{{job="node",pool="gpu"}})[{over}:5s])')
     late = {of: times for of, times in posted(cluster).items() if times[-1] > began}
     sys.stdout.write(f"in {over} fired {fired}, away {away}, posted {late}\n")
 
