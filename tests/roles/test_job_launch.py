@@ -295,6 +295,37 @@ def test_a_job_leaves_lost_nodes_is_queued_again_and_only_then_has_a_time_to_sta
     ]
 
 
+@pytest.mark.parametrize(
+    ("answers_again", "listed"), [(False, ["allocated*", "down*"]), (True, ["allocated*"])]
+)
+def test_the_guard_queues_the_job_again_once_slurm_has_given_its_node_up_or_that_is_back(
+    monkeypatch: pytest.MonkeyPatch, *, answers_again: bool, listed: list[str]
+) -> None:
+    nodes, left, requeued = loaded("nodes"), list(listed), []
+
+    class Watch(nodes.Watch):  # type: ignore[misc, name-defined]
+        def start(self) -> None:
+            self._silent_since["gpu001"] = time.monotonic() - 60
+
+    def pause(_: float) -> None:
+        if answers_again:
+            nodes.guarded._silent_since.clear()  # noqa: SLF001
+
+    def states(_: object) -> dict[str, str]:
+        return {"gpu001": left.pop(0)}
+
+    monkeypatch.setattr(nodes, "guarded", Watch(["gpu001"]), raising=False)
+    monkeypatch.setattr(nodes, "Watch", lambda _: nodes.guarded)
+    monkeypatch.setattr(nodes, "states", states)
+    monkeypatch.setattr(nodes.time, "sleep", pause)
+    monkeypatch.setattr(nodes, "requeue", lambda: requeued.append(len(left)) or True)
+    nodes.guarded.start()
+
+    nodes.guard("gpu001")
+
+    assert requeued == [0], "not before"
+
+
 def test_a_job_s_nodes_are_looked_up_by_one_request(monkeypatch: pytest.MonkeyPatch) -> None:
     nodes = loaded("nodes")
     shown = "NodeName=gpu001 Arch=x86_64\n   NodeAddr=10.0.0.1 NodeHostName=gpu001\n\n"
