@@ -26,6 +26,7 @@ Condition: TypeAlias = Literal[
     "gpus",
     "nvidia",
     "amd",
+    "bmc",
     "waste_alert",
     "hour_budget",
     "month_budget",
@@ -36,9 +37,9 @@ Condition: TypeAlias = Literal[
     "chart",
 ]
 """What a cluster must have for a rule: ports of InfiniBand, clocks of its own, Lustre's clients,
-Slurm, a slurmdbd, GPUs whose use is measured, NVIDIA's or AMD's; in its spec `waste_alert`,
-a ceiling in `budget` or an end; Kubernetes, a host on which `up` and `smoke` leave their figures,
-exporters that systemd runs, or Kubernetes' chart."""
+Slurm, a slurmdbd, GPUs whose use is measured, NVIDIA's or AMD's, BMCs (of dashboards alone); in
+its spec `waste_alert`, a ceiling in `budget` or an end; Kubernetes, a host on which `up` and
+`smoke` leave their figures, exporters that systemd runs, or Kubernetes' chart."""
 _FAST = "gcluster", "5s"
 """Group, and time between two evaluations: an alert that holds for 30 s fires less than 90 s after
 its cause."""

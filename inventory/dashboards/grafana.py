@@ -45,6 +45,8 @@ def _conditions(compiled: CompiledCluster) -> Iterator[Condition]:
                 yield from ("gpus", "amd")
             elif step.role == "kubernetes":
                 yield "kubernetes"
+            elif step.role == "ipmi_exporter":
+                yield "bmc"
             elif step.role == "slurm_exporter":
                 yield "slurm"
                 if step.variables.get("slurm_exporter_accounting"):

@@ -191,6 +191,9 @@ NOT_HERE = {
     "Links lost in an hour",
     "NFS requests of clients, by node",
     "NFS requests sent again, by node",
+    "Power of whole nodes, by pool",
+    "Power of whole nodes, by node",
+    "Power of the whole node",
 }
 """Panels whose exporter has nothing to say of a container."""
 

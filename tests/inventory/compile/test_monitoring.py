@@ -11,6 +11,7 @@ import pytest
 
 from gcluster.inventory.alerts import inhibitions
 from gcluster.inventory.compile import CompiledCluster, Step, compile_cluster
+from gcluster.inventory.dashboards.grafana import grafana_files
 from gcluster.inventory.hosts import ClusterInventory
 from gcluster.lifecycle.secrets.makers import provided_secrets
 from gcluster.schemas.catalog import load_catalog
@@ -236,6 +237,28 @@ def test_amd_s_gpus_have_amd_s_exporter_and_their_rules_and_nothing_more_is_scra
         rules.replace("(", " ").replace(")", " ").split()
     )
     assert "DCGM_" not in rules
+
+
+def test_pools_whose_firmware_names_bmcs_measure_their_power_and_have_its_panels() -> None:
+    loaded = load_text(
+        "apiVersion: gcluster/v1\nname: demo\n"
+        "sites: {hall: {provider: bare-metal, ssh: {user: ops}}}\n"
+        "pools:\n"
+        "  head: {site: hall, role: controller, hosts: [{name: head01, address: 10.0.0.1}]}\n"
+        "  gpu: {site: hall, machine: hgx-h100-8, hosts: [{name: gpu01, address: 10.0.0.2}], "
+        "firmware: {bmc: 'https://{host}-bmc.example.edu', credentials: bmc}}\n"
+        "scheduler: {type: slurm}\nsoftware: {distribution: ubuntu-22.04}\n"
+        "monitoring: {prometheus: true}\n"
+    )
+    assert loaded.spec is not None, loaded.diagnostics
+    cluster = golden.compiled(loaded.spec)
+    phases = {
+        group.name: [s.phase for s in group.steps if s.role == "ipmi_exporter"]
+        for group in cluster.groups
+    }
+    assert phases == {"head": [], "gpu": ["install", "configure", "verify"]}
+    assert b"Power of whole nodes" in grafana_files(cluster)["gcluster-demo/cluster.json"]
+    assert not [key for key in steps(compiled("{prometheus: true}"), "gpu") if "ipmi" in key]
 
 
 def test_each_target_is_a_node_s_own_address_with_its_name_and_pool() -> None:

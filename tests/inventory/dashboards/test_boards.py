@@ -31,7 +31,9 @@ import golden
 
 sys.path.pop(0)
 
-_METRIC = re.compile(r"\b(?:up|ALERTS|(?:node|slurm|gcluster)[_:][A-Za-z0-9_:]+|DCGM_\w+)\b(?!\()")
+_METRIC = re.compile(
+    r"\b(?:up|ALERTS|(?:node|slurm|gcluster|ipmi)[_:][A-Za-z0-9_:]+|DCGM_\w+)\b(?!\()"
+)
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 QUERIES = {
     f"{board.name}: {panel.title}: {legend}": query
@@ -105,6 +107,7 @@ def test_every_metric_has_an_exporter_behind_it(root: Path) -> None:
     known |= set((live.METRICS / "node-1.9.0.txt").read_text(encoding="utf-8").splitlines())
     known |= names_in((live.METRICS / "hardware-1.9.0.txt").read_text(encoding="utf-8"))
     known |= names_in(live.slurm_pages())
+    known |= names_in(live.power_page())
     known |= {"gcluster_slurm_node_down", "gcluster_slurm_node_unclaimed"}  # nodes in such a state
     counters = (root / "roles/dcgm_exporter/files/counters.csv").read_text(encoding="utf-8")
     known |= {line.partition(",")[0] for line in counters.splitlines()}

@@ -63,6 +63,15 @@ def slurm_pages() -> str:
     return str(page.text())
 
 
+def power_page() -> str:
+    """Return a node's power, as roles/ipmi_exporter writes it of what freeipmi printed."""
+    program = load_program(
+        ROOT / "roles/ipmi_exporter/files/libexec/ipmi-metrics.py", "ipmi_metrics_of_dashboards"
+    )
+    said = (ROOT / "molecule/ipmi_exporter/recordings/ipmi-dcmi").read_text(encoding="utf-8")
+    return str(program.page(said.partition("\n== ")[0]))
+
+
 def gpu_page(folder: Path) -> str:
     """Return what the double of DCGM exporter serves of 8 GPUs, two of them held by a job."""
     role = ROOT / "roles/dcgm_exporter/files"
@@ -148,6 +157,7 @@ def watched(folder: Path) -> Iterator[Prometheus]:
         pages.mkdir()
         (pages / "slurm.prom").write_text(slurm_pages())
         shutil.copy(METRICS / "hardware-1.9.0.txt", pages / "hardware.prom")
+        (pages / "ipmi.prom").write_text(power_page())
         node, port = free_port(), free_port()
         arguments = [
             f"--web.listen-address=127.0.0.1:{node}",
