@@ -264,7 +264,8 @@ lint-python: environment ## check Python style and format (ruff)
 .PHONY: lint-types
 lint-types: environment ## check types: all Python, the clouds against their real SDKs (mypy strict)
 	@mypy --no-error-summary --exclude '/ansible_collections/.*/roles/' src/gcluster bench .ci/*.py \
-		$$(dirname roles/*/files/*/__init__.py) roles/*/files/*.py roles/*/files/libexec/*.py
+		$$(dirname roles/*/files/*/__init__.py) roles/*/files/*.py roles/*/files/libexec/*.py \
+		roles/slurm/files/job_launch/*.py
 
 .PHONY: lint-roles
 lint-roles: environment ## check roles and YAML (ansible-lint production, yamllint)

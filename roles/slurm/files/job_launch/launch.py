@@ -307,8 +307,8 @@ class Launch:
             return False
         if self.has_room(chosen):
             return True
-        partition = os.environ.get("SLURM_JOB_PARTITION", "")
-        return nodes.idle(partition) >= self.given.nodes - len(chosen)
+        missing: int = self.given.nodes - len(chosen)
+        return nodes.idle(os.environ.get("SLURM_JOB_PARTITION", "")) >= missing
 
     def cause(self, end: str, chosen: Sequence[str]) -> str:
         """Return why an attempt ended, as text."""

@@ -45,8 +45,15 @@ def sizes(chosen: Sequence[str], *, tasks: int) -> list[str]:
 
 def environment() -> dict[str, str]:
     """Return the environment of srun, without the sizes that the job had when it started."""
-    stale = ("SLURM_NNODES", "SLURM_JOB_NUM_NODES", "SLURM_NTASKS", "SLURM_NPROCS")
-    stale += ("SLURM_TASKS_PER_NODE", "SLURM_NODELIST", "SLURM_JOB_NODELIST")
+    stale = {
+        "SLURM_JOB_NODELIST",
+        "SLURM_JOB_NUM_NODES",
+        "SLURM_NNODES",
+        "SLURM_NODELIST",
+        "SLURM_NPROCS",
+        "SLURM_NTASKS",
+        "SLURM_TASKS_PER_NODE",
+    }
     return {key: value for key, value in os.environ.items() if key not in stale}
 
 
