@@ -133,6 +133,7 @@ def test_a_node_that_is_silent_is_lost_when_the_processes_of_the_others_have_end
 
     assert (code, attempts) == (0, ["gpu001,gpu002", "gpu001,gpu003"])
     assert "attempt 0 ended: gpu002 was lost" in log
+    assert log.count("aborted") < 100, "five a second: srun itself gave up, after more than 30"
 
 
 def test_a_job_that_may_shrink_goes_on_with_the_nodes_that_are_left(slurm: Path) -> None:
