@@ -6,7 +6,7 @@ A job's id is NAMESPACE/NAME, and its namespace that of its account.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -22,6 +22,9 @@ from .jobs import Job, JobState
 _ID = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?/[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 _KIND = {"Job": "jobs.batch", "JobSet": "jobsets.jobset.x-k8s.io"}
 _ENDS = {"Complete": "COMPLETED", "Completed": "COMPLETED", "Failed": "FAILED"}
+_DECIDED = _ENDS | {"SuccessCriteriaMet": "COMPLETED", "FailureTarget": "FAILED"}
+"""How a Job ends is known before none of its pods is left (kubernetes.io, Jobs, "Terminal Job
+conditions"): one on a lost node is left until that is back or removed."""
 _PREFIX = re.compile(r"\[pod/(?P<pod>\S+?)/\S+?\] (?P<at>\S+) ?(?P<text>.*)", re.DOTALL)
 _MOST_PODS = 16
 """Pods whose logs are followed; of a larger job it is the first one's."""
@@ -79,15 +82,17 @@ class KubernetesQueue:
     def _make_room(self, space: str, name: str, folder: str | None) -> None:
         for found in self._all(f"--namespace={space}"):
             meta = found["metadata"]
-            has_ended = _state_word(found) in {"COMPLETED", "FAILED"}
+            has_ended = _condition(found, _ENDS) is not None
             uses = folder is not None and meta.get("annotations", {}).get(CHECKPOINTS) == folder
             if has_ended and meta["name"] == name:
                 self._delete(space, name)
             elif not has_ended and (meta["name"] == name or uses):
                 why = f"saves to {folder}" if uses else "has this name"
+                is_left = _condition(found, _DECIDED) is not None
+                left = "has pods that still end" if is_left else "has not ended"
                 raise failure(
                     "GC1213",
-                    f"the job was not created: {space}/{meta['name']} {why}, and has not ended",
+                    f"the job was not created: {space}/{meta['name']} {why}, and {left}",
                     hint=f"gcluster cancel CLUSTER {space}/{meta['name']}",
                 )
 
@@ -133,10 +138,7 @@ class KubernetesQueue:
         """Return why it waits or failed, in Kubernetes' words."""
         word = _state_word(found)
         if word == "FAILED":
-            conditions = found.get("status", {}).get("conditions", ())
-            return next(
-                (str(c.get("message", "")) for c in conditions if c["type"] == "Failed"), ""
-            )
+            return str((_condition(found, ("Failed", "FailureTarget")) or {}).get("message", ""))
         if word != "PENDING":
             return ""
         for pod in self._get("pods", f"--namespace={space}", f"--selector={WORKLOAD}={name}"):
@@ -217,11 +219,16 @@ def _earlier(time: str) -> str:
     return (seen - timedelta(seconds=_AGAIN_S)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def _condition(found: dict[str, Any], types: Collection[str]) -> dict[str, Any] | None:
+    """Return the first of a job's conditions that is true and of one of these types."""
+    conditions: list[dict[str, Any]] = found.get("status", {}).get("conditions", [])
+    return next((c for c in conditions if c["type"] in types and c["status"] == "True"), None)
+
+
 def _state_word(found: dict[str, Any]) -> str:
-    status = found.get("status", {})
-    for condition in status.get("conditions", ()):
-        if condition["type"] in _ENDS and condition["status"] == "True":
-            return _ENDS[condition["type"]]
+    status, decided = found.get("status", {}), _condition(found, _DECIDED)
+    if decided is not None:
+        return _DECIDED[decided["type"]]
     if found["kind"] == "JobSet":
         ready = sum(
             each.get("ready", 0) + each.get("active", 0)
@@ -280,13 +287,8 @@ def _elapsed(found: dict[str, Any]) -> str:
     began = status.get("startTime") or found["metadata"].get("creationTimestamp")
     if not began:
         return ""
-    ended = status.get("completionTime") or next(
-        (
-            c.get("lastTransitionTime")
-            for c in status.get("conditions", ())
-            if c["type"] in _ENDS and c["status"] == "True"
-        ),
-        None,
+    ended = status.get("completionTime") or (_condition(found, _DECIDED) or {}).get(
+        "lastTransitionTime"
     )
     last = datetime.now(UTC) if ended is None else datetime.fromisoformat(ended)
     seconds = max(0, int((last - datetime.fromisoformat(began)).total_seconds()))

@@ -47,17 +47,20 @@ def queue(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubernetesQueue]
         yield KubernetesQueue(LocalKubectl(server, tmp_path_factory.mktemp("api")), has_sets=False)
 
 
-def _ended(queue: KubernetesQueue, name: str, kind: str) -> None:
-    """Write a job's end, as its controller would."""
+def _ended(queue: KubernetesQueue, name: str, kind: str, *, left: bool = False) -> None:
+    """Write a job's end, as its controller would; `left`: a pod of it is on a lost node."""
     at = "2026-11-29T01:00:00Z"
     since = {"lastProbeTime": at, "lastTransitionTime": at, "status": "True"}
     before = {"Complete": "SuccessCriteriaMet", "Failed": "FailureTarget"}[kind]
     message = {"message": "Job has reached the specified backoff limit", "reason": "Backoff"}
+    kinds = (before,) if left else (before, kind)
     status: dict[str, Any] = {
         "startTime": "2026-11-29T00:58:30Z",
-        "conditions": [{"type": t, **since, **message} for t in (before, kind)],
+        "terminating": int(left),
+        "conditions": [{"type": each, **since, **message} for each in kinds],
     }
-    status |= {"completionTime": at, "succeeded": 2} if kind == "Complete" else {"failed": 8}
+    if not left:
+        status |= {"completionTime": at, "succeeded": 2} if kind == "Complete" else {"failed": 8}
     queue._kubectl.text(  # noqa: SLF001  # the administrator's own
         *("patch", "job", name, "--namespace=nlp", "--subresource=status", "--type=merge"),
         f"--patch={json.dumps({'status': status})}",
@@ -74,6 +77,11 @@ def test_a_workload_is_created_once_and_again_when_it_has_ended(
         queue.submit(objects["letters"], "ada")
     assert refused.value.diagnostics[0].code == "GC1213"
     assert "saves to /scratch/own, and has not ended" in refused.value.diagnostics[0].summary
+    _ended(queue, "letters", "Failed", left=True)
+    assert queue.state("nlp/letters").state == "FAILED", "the one on a lost node decides nothing"
+    with pytest.raises(LifecycleError) as still:
+        queue.submit(objects["letters"], "ada")
+    assert "has pods that still end" in still.value.diagnostics[0].summary
     _ended(queue, "letters", "Failed")
     state = queue.state("nlp/letters")
     assert (state.state, state.restarts, state.elapsed) == ("FAILED", 8, "0:01:30")
