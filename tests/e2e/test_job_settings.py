@@ -44,6 +44,7 @@ def test_slurmctld_has_what_was_compiled(cluster: Site) -> None:
         "bf_continue",
         "bf_window=1440",
         "bf_resolution=60",
+        "sched_interval=5",
     ]
     assert config["PropagateResourceLimitsExcept"] == "MEMLOCK"
     assert config["UnkillableStepTimeout"] == "300 sec"
