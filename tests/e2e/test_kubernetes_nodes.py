@@ -112,7 +112,7 @@ def test_all_that_is_scraped_answers_and_a_pod_s_gpus_are_its(live: KubernetesCl
         }
 
     until(lambda: answering() == jobs, seconds=120)
-    live.apply(pod("holder", gpus=3))
+    live.apply(pod("holder", gpus=3, qos="low"))
     live.runs("holder")
     held = 'count(DCGM_FI_PROF_SM_ACTIVE{namespace="physics",pod="holder"})'
     until(lambda: [one["value"][1] for one in live.metric(held)] == ["3"], seconds=90)
