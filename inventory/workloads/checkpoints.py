@@ -116,15 +116,18 @@ def interval(
 
 def folder(name: str, saved: WorkloadCheckpoint, place: Place) -> str:
     """Return the folder of a workload's checkpoints on its nodes."""
-    return posixpath.join(place.mounts[saved.to], saved.path or f"checkpoints/{name}")
+    return posixpath.join(place.mounts[saved.to], _path(name, saved))
+
+
+def _path(name: str, saved: WorkloadCheckpoint) -> str:
+    return saved.path or f"checkpoints/{name}"
 
 
 def copy_folders(name: str, saved: WorkloadCheckpoint, place: Place) -> list[str]:
     """Return the folders that a workload's checkpoints are copied to; they passed GC1219."""
     found = [copy_place(place.node.spec.storage, to) for to in saved.copies]
-    path = saved.path or f"checkpoints/{name}"
     return [
-        posixpath.join(place.mounts[where[0]], where[1], path)
+        posixpath.join(place.mounts[where[0]], where[1], _path(name, saved))
         for where in found
         if where is not None
     ]

@@ -96,9 +96,7 @@ class _Compiled:
         self._stem = f"{self._name}-workers-0" if self._in_set else self._name
 
     def objects(self, checkpoint_program: str) -> list[Object]:
-        made: list[Object] = self._template.domain(self._name)
-        for domain in made:
-            domain["metadata"]["labels"] = {WORKLOAD: self._name}
+        made: list[Object] = self._template.domain(self._name, {WORKLOAD: self._name})
         if not self._in_set:
             service: dict[str, Json] = {
                 "clusterIP": "None",

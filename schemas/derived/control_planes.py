@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Literal, NamedTuple, TypeAlias
 
 from ..catalog import Catalog
@@ -17,6 +18,7 @@ from ..spec import (
     Maintenance,
     Pool,
     PoolKubernetes,
+    Site,
 )
 from ..stack.pools import resolved_pools
 
@@ -63,13 +65,19 @@ def managed_by(spec: ClusterSpec) -> Managed | None:
 
 
 def watched_by_roles(spec: ClusterSpec) -> bool:
-    """Whether roles on nodes set up `monitoring`; else a chart under Kubernetes does.
+    """Whether roles on nodes set up `monitoring`; else a chart under Kubernetes does."""
+    kubernetes = spec.scheduler if isinstance(spec.scheduler, KubernetesScheduler) else None
+    return roles_watch(kubernetes, spec.sites.values())
+
+
+def roles_watch(kubernetes: KubernetesScheduler | None, sites: Iterable[Site]) -> bool:
+    """Whether roles set up `monitoring`, as `watched_by_roles` says it of a whole spec.
 
     Nodes that are made on this machine have no registry that has the chart's images.
     """
-    if not isinstance(spec.scheduler, KubernetesScheduler):
+    if kubernetes is None:
         return True
-    return managed_by(spec) is None and all(site.is_made_here for site in spec.sites.values())
+    return kubernetes.control_plane == "self" and all(site.is_made_here for site in sites)
 
 
 def managed_pools(spec: ClusterSpec) -> frozenset[str]:

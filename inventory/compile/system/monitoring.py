@@ -114,12 +114,7 @@ def _conditions(node: NodeFacts) -> Iterator[Condition]:
         yield "lustre"
     yield from _of_scheduler(node)
     nvidia, amd = (any(map(has, nodes)) for has in (has_dcgm_exporter, has_amd_exporter))
-    if nvidia or amd:
-        yield "gpus"
-    if nvidia:
-        yield "nvidia"
-    if amd:
-        yield "amd"
+    yield from conditions_of_gpus(nvidia=nvidia, amd=amd)
     if node.spec.monitoring is not None and node.spec.monitoring.waste_alert is not None:
         yield "waste_alert"
     yield from conditions_of_budget(node.spec.budget)
@@ -132,6 +127,16 @@ def _of_scheduler(node: NodeFacts) -> Iterator[Condition]:
         yield "slurm"
     if accounting_hosts(node.spec, node.cluster.hosts):
         yield "slurmdbd"
+
+
+def conditions_of_gpus(*, nvidia: bool, amd: bool) -> Iterator[Condition]:
+    """Yield what alert rules may need of GPUs, by the makers whose GPUs are measured."""
+    if nvidia or amd:
+        yield "gpus"
+    if nvidia:
+        yield "nvidia"
+    if amd:
+        yield "amd"
 
 
 def conditions_of_budget(budget: Budget | None) -> Iterator[Condition]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...catalog.model.machine import Machine
+from ...derived.control_planes import roles_watch
 from ...diagnostics import PathTuple, Severity
 from ...spec import KubernetesScheduler
 from ...spec.cluster import Monitoring
@@ -77,10 +78,7 @@ def monitoring_not_built(context: CheckContext) -> Iterator[Finding]:
 
 
 def _by_roles(context: CheckContext) -> bool:
-    """Whether roles on nodes set it up, as `derived.control_planes.watched_by_roles`."""
-    kubernetes = context.kubernetes
-    here = all(site.is_made_here for site in context.sites.values())
-    return kubernetes is None or (kubernetes.control_plane == "self" and here)
+    return roles_watch(context.kubernetes, context.sites.values())
 
 
 def _not_by_roles(context: CheckContext, monitoring: Monitoring) -> Iterator[Finding]:

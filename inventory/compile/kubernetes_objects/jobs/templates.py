@@ -108,9 +108,9 @@ class JobTemplate:
             ),
         ]
 
-    def domain(self, name: str) -> list[Object]:
+    def domain(self, name: str, labels: dict[str, str] | None = None) -> list[Object]:
         """Return the NVLink domain of a job, by its name; [] where NVLink ends at the node."""
-        return [compute_domain(name, self._account)] if self._has_channels else []
+        return [compute_domain(name, self._account, labels)] if self._has_channels else []
 
     def jobset(self) -> list[Object]:
         """Return a JobSet of one Indexed Job; its pods are called SET-JOB-INDEX-POD."""

@@ -13,7 +13,12 @@ from ....dashboards import board_files
 from ....waste import node_prices, waste_group
 from ...network.rdma import rdma_kind
 from ...steps import Json
-from ...system.monitoring import conditions_of_budget, dashboards_of, waste_limits
+from ...system.monitoring import (
+    conditions_of_budget,
+    conditions_of_gpus,
+    dashboards_of,
+    waste_limits,
+)
 from ..devices.gpus import AMD_NAMESPACE, gke_brings_gpus, gpu_pools
 from ..facts import MONITORING, KubernetesFacts
 from ..objects import Object, new
@@ -91,13 +96,7 @@ def _conditions(facts: KubernetesFacts) -> Iterator[Condition]:
         yield "infiniband"
     if any(node.has_own_clock for node in facts.nodes.values()):
         yield "clock"
-    nvidia, amd = measures_gpus(facts), bool(gpu_pools(facts, "amd"))
-    if nvidia or amd:
-        yield "gpus"
-    if nvidia:
-        yield "nvidia"
-    if amd:
-        yield "amd"
+    yield from conditions_of_gpus(nvidia=measures_gpus(facts), amd=bool(gpu_pools(facts, "amd")))
     if facts.monitoring is not None and facts.monitoring.waste_alert is not None:
         yield "waste_alert"
     if figures_reach(facts.spec):
