@@ -308,7 +308,7 @@ bundle-kubernetes: environment ## build Kubernetes for local nodes from its Go m
 
 .PHONY: test-kubernetes-api
 test-kubernetes-api: environment bundle-kubernetes ## have a real API server take compiled manifests, add-ons, and a cluster from up to down
-	@pytest -q -n0 -m kubernetes_api tests/inventory/kubernetes_objects tests/lifecycle/kubernetes tests/lifecycle/managed $(REPORT)
+	@pytest -q -n0 -m kubernetes_api tests/inventory/kubernetes_objects tests/lifecycle/kubernetes tests/lifecycle/managed tests/lifecycle/scheduler $(REPORT)
 
 .PHONY: build
 build: environment ## build wheel and sdist into dist/

@@ -2,6 +2,7 @@
 
 from typing import Annotated
 
+import msgspec
 import typer
 
 from ...lifecycle.cluster.cluster import Cluster, open_cluster
@@ -9,23 +10,18 @@ from ...lifecycle.cluster.hosts import existing_hosts
 from ...lifecycle.cluster.outcome import Exit, failure
 from ...lifecycle.nodes.ssh import SshSession
 from ...lifecycle.operations.storage.figures import write_speeds
-from ...lifecycle.scheduler.workloads.account import price_of
-from ...lifecycle.scheduler.workloads.follow import follow
-from ...lifecycle.scheduler.workloads.select import (
-    open_log,
-    open_queue,
-    planned,
-    submission,
-    submit,
-)
+from ...lifecycle.scheduler.workloads.command import check_command, command_name
+from ...lifecycle.scheduler.workloads.select import open_queue, planned, submission, submit
 from ...schemas.diagnostics import listing
-from ...schemas.spec import CommandWorkload, KubernetesScheduler, Workload
+from ...schemas.spec import CommandWorkload, Workload
 from ...schemas.spec.units import Duration
 from ..app import single
 from ..console import emit, say
+from ..inspect.logs import follow_job
 from ..inspect.ssh import RestOfLine, rest_of_line
 from ..options import Target
-from ..render.operate.jobs import printed, state_line
+
+_OF_COMMANDS = "--nodes, --gpus, --partition, --time, --image and --account"
 
 
 class CommandAfterDashes(RestOfLine):
@@ -53,6 +49,14 @@ def command(  # noqa: PLR0917  # typer passes them by name
         str | None,
         typer.Option("--time", metavar="LIMIT", help="Longest run time of a command: 2h."),
     ] = None,
+    image: Annotated[
+        str | None,
+        typer.Option("--image", metavar="NAME", help="Container image of a command."),
+    ] = None,
+    account: Annotated[
+        str | None,
+        typer.Option("--account", metavar="NAME", help="Account that pays for a command."),
+    ] = None,
     user: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Who it runs as [default: who gcluster logs in as]."),
@@ -76,13 +80,13 @@ def command(  # noqa: PLR0917  # typer passes them by name
     if words:
         if workload is not None:
             raise _usage("a workload has its own command: leave out one of the two")
-        name = words[0].rpartition("/")[2] or "command"
-        chosen = _command(words, nodes, gpus, partition, time)
-        if isinstance(opened.spec.scheduler, KubernetesScheduler):
-            raise _usage("under Kubernetes a command needs an image: write it under workloads")
+        chosen = _command(words, nodes, gpus, time)
+        chosen = msgspec.structs.replace(chosen, partition=partition, image=image, account=account)
+        check_command(opened, chosen)
+        name = command_name(opened, words)
     else:
-        if (nodes, gpus, partition, time) != (None, None, None, None):
-            raise _usage("--nodes, --gpus, --partition and --time are for a command after --")
+        if any(option is not None for option in (nodes, gpus, partition, time, image, account)):
+            raise _usage(f"{_OF_COMMANDS} are for a command after --")
         name, chosen = _named(opened, workload)
     saved = chosen.checkpoint
     is_auto = saved is not None and saved.every.is_auto
@@ -100,15 +104,8 @@ def command(  # noqa: PLR0917  # typer passes them by name
         )
         if detach:
             return Exit.OK
-        log = open_log(queue, hosts, session)
         try:
-            last = follow(
-                queue,
-                log,
-                job,
-                changed=lambda state: say(state_line(state, price_of(opened, hosts, state))),
-                printed=printed,
-            )
+            last = follow_job(opened, hosts, session, queue, job)
         except KeyboardInterrupt:  # running the verb again would queue a second job
             say(f"job {job} goes on   gcluster logs {cluster} {job} -f")
             return Exit.INTERRUPTED
@@ -134,7 +131,7 @@ def _named(opened: Cluster, word: str | None) -> tuple[str, Workload]:
 
 
 def _command(
-    words: list[str], nodes: int | None, gpus: int | None, partition: str | None, time: str | None
+    words: list[str], nodes: int | None, gpus: int | None, time: str | None
 ) -> CommandWorkload:
     if nodes is not None and gpus is not None:
         raise _usage("--nodes and --gpus: keep one of the two")
@@ -146,7 +143,6 @@ def _command(
         command=words,
         nodes=nodes if nodes is not None or gpus is not None else 1,
         gpus=gpus,
-        partition=partition,
         time=limit,
     )
 

@@ -30,6 +30,8 @@ SUBMITTER = f"{DOMAIN}/user"
 """Label of who submitted a job."""
 CHECKPOINTS = f"{DOMAIN}/checkpoints"
 """Annotation with the folder that a job saves in: two jobs at once must not."""
+COMMAND = f"{DOMAIN}/command"
+"""Label of jobs of commands that no spec has; its value is "true"."""
 CHECKPOINT_PROGRAM = "job-checkpoint.py"
 _PORT = 29500
 _LONGEST = 52

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
 import msgspec
 import pytest
+import yaml
 
 from gcluster.cli.operate import run as verb
+from gcluster.lifecycle.cluster.outcome import Exit
 from gcluster.lifecycle.scheduler.workloads.jobs import JobQueue, JobState
 
 TRAINING = str(Path(__file__).parents[2] / "examples/training.yaml")
@@ -59,9 +62,8 @@ def queued(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], None]:
     def put(follow: Any) -> None:
         for name, double in {
             "open_queue": Queue,
-            "open_log": lambda *_: None,
             "existing_hosts": lambda _: None,
-            "follow": follow,
+            "follow_job": follow,
         }.items():
             monkeypatch.setattr(verb, name, double)
 
@@ -112,7 +114,7 @@ def test_interrupted_it_reports_that_the_job_goes_on_and_suggests_no_second_one(
     assert "run it again" not in output
 
 
-def test_under_kubernetes_a_dry_run_prints_what_compile_writes_and_a_command_is_refused(
+def test_under_kubernetes_a_dry_run_prints_what_compile_writes(
     run: Callable[..., Any], tmp_path: Path
 ) -> None:
     spec = tmp_path / "lab.yaml"
@@ -123,9 +125,56 @@ def test_under_kubernetes_a_dry_run_prints_what_compile_writes_and_a_command_is_
     written = (tmp_path / "out/workloads/ddp.yaml").read_text(encoding="utf-8")
     assert shown.stdout == written
     assert "kind: Job\n" in written
-    refused = run("run", str(spec), "--", "true")
-    assert refused.exit_code == 64
-    assert "needs an image" in refused.stderr
+
+
+def _command_of(shown: Any) -> dict[str, Any]:
+    assert shown.exit_code == 0, shown.stderr
+    job: dict[str, Any] = list(yaml.safe_load_all(shown.stdout))[-1]
+    return job
+
+
+def test_under_kubernetes_a_command_is_a_job_of_its_image_each_by_its_own_name(
+    run: Callable[..., Any], tmp_path: Path
+) -> None:
+    spec = tmp_path / "lab.yaml"
+    spec.write_text(KUBERNETES, encoding="utf-8")
+    words = ("--nodes", "2", "--image", "a.example/b:1", "--dry-run", "--", "/bin/Train.py", "it's")
+    job, other = (_command_of(run("run", str(spec), *words)) for _ in range(2))
+    assert job["spec"]["completions"] == 2
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == "a.example/b:1"
+    assert "exec /bin/Train.py 'it'\"'\"'s'\n" in container["command"][2]
+    assert re.fullmatch(r"train-py-[0-9a-f]{6}", job["metadata"]["name"])
+    assert job["metadata"]["name"] != other["metadata"]["name"]
+    assert job["metadata"]["labels"]["gcluster.local/command"] == "true"
+
+
+@pytest.mark.parametrize(
+    ("accounts", "words", "code", "what"),
+    [
+        ("{nlp: {}}", (), "GC1216", "--image"),
+        ("{nlp: {}, vision: {}}", ("--image", "a.example/b:1"), "GC1216", "--account nlp, vision"),
+        ("{nlp: {}}", ("--image", "a.example/b:1", "--nodes", "3"), "GC1202", "the command"),
+        ("{nlp: {}}", ("--image", "a.example/b:1", "--account", "x"), "GC515", "the command"),
+        ("{nlp: {}}", ("--image", "no image", "--account", "nlp"), "GC0", "no image"),
+    ],
+)
+def test_a_command_is_held_against_the_checks_of_workloads(  # noqa: PLR0917  # of one table
+    run: Callable[..., Any],
+    tmp_path: Path,
+    accounts: str,
+    words: tuple[str, ...],
+    code: str,
+    what: str,
+) -> None:
+    spec = tmp_path / "lab.yaml"
+    text = KUBERNETES.replace("kueue: false", f"kueue: false, accounts: {accounts}")
+    text = text.replace("nodes: 2,", "nodes: 2, account: nlp,")
+    spec.write_text(text, encoding="utf-8")
+    refused = run("run", str(spec), *words, "--dry-run", "--", "true")
+    assert refused.exit_code in {Exit.USAGE, Exit.SPEC}, refused.stdout
+    assert code in refused.stderr
+    assert what in refused.stderr
 
 
 @pytest.mark.parametrize(

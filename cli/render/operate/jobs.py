@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from ....lifecycle.scheduler.workloads.account import JobAccount, Price
 from ....lifecycle.scheduler.workloads.jobs import Job, JobState
+from ....lifecycle.scheduler.workloads.progress import Progress
 from ...console import emit
-from ..quantities import duration, usd_per_hour
+from ..quantities import duration, plural, usd_per_hour
 
 
 def jobs_text(jobs: Sequence[Job]) -> str:
@@ -40,6 +41,20 @@ def state_line(state: JobState, price: Price | None = None) -> str:
     if state.restarts:
         words.append(f"- started again {state.restarts} time{'s' * (state.restarts != 1)}")
     return " ".join(words)
+
+
+def progress_line(progress: Progress) -> str:
+    """Return how a running job gets on: since when, how busy its GPUs are, what it cost so far."""
+    state, use, price = progress.state, progress.use, progress.price
+    words = [f"job {state.id}: runs for {state.elapsed}"]
+    if use is not None:
+        simulated = " (simulated)" if use.simulated else ""
+        words.append(f"{plural(round(use.gpus), 'GPU')} {use.active:.0%} active{simulated}")
+    elif progress.problem:
+        words.append(f"use of GPUs isn't known: {progress.problem}")
+    if price.usd:
+        words.append(f"${price.usd:,.2f} so far")
+    return ", ".join(words)
 
 
 def account_text(account: JobAccount) -> str:

@@ -71,10 +71,8 @@ def namespaces(facts: KubernetesFacts) -> list[Object]:
 def quotas(facts: KubernetesFacts) -> list[Object]:
     """Return what each account may have at once: GPUs, and GPUs at each QOS that limits them.
 
-    An account without a quota of its own has the least of those that it is part of. Claims have no
-    QOS: a quota of a priority class counts pods, so none is made where GPUs are claimed (GC591).
+    An account without a quota of its own has the least of those that it is part of.
     """
-    by_qos = {} if facts.scheduler.gpu.resource_claims else qualities(facts)
     made = []
     for account in facts.accounts:
         limits = [facts.accounts[name].gpu_quota for name in facts.ancestors(account)]
@@ -83,7 +81,7 @@ def quotas(facts: KubernetesFacts) -> list[Object]:
             most = min(known)
             channels = _channel_limit(facts, most)
             made.append(_quota(account, "gpus", _hard(facts, most) | channels))
-        for name, qos in by_qos.items():
+        for name, qos in qualities(facts).items():
             if qos.gpu_limit is not None:
                 made.append(_quota(account, f"qos-{name}", _hard(facts, qos.gpu_limit), name))
     return [one for one in made if one["spec"]["hard"]]
@@ -252,17 +250,12 @@ def _hard(facts: KubernetesFacts, gpus: int) -> dict[str, str]:
     limits = gpu_limits(facts, gpus)
     if facts.scheduler.gpu.resource_claims:
         classes = {GPU_RESOURCES[vendor]: name for vendor, name in DEVICE_CLASSES.items()}
-        found = {f"{classes[name]}{_OF_CLASS}": str(gpus) for name in limits}
-        others = _OTHER_CLASSES if GPU_RESOURCES["nvidia"] in limits else ()
-        return found | {f"{name}{_OF_CLASS}": "0" for name in others}
+        return {f"{classes[name]}{_OF_CLASS}": str(gpus) for name in limits}
     return {f"requests.{name}": str(amount) for name, amount in limits.items()}
 
 
 _OF_CLASS = ".deviceclass.resource.k8s.io/devices"
 """What a ResourceQuota calls the devices of a class after the class's name."""
-_OTHER_CLASSES = ("mig.nvidia.com", "vfio.gpu.nvidia.com")
-"""Further classes by which NVIDIA's driver gives the same GPUs, as slices and for virtual machines
-(chart of dra-driver-nvidia-gpu v0.4.1). Claims of these would be in no quota."""
 
 
 def _channel_limit(facts: KubernetesFacts, gpus: int) -> dict[str, str]:

@@ -6,12 +6,14 @@ import shlex
 
 import msgspec
 
+from ....inventory.compile.node import node_facts
 from ....inventory.compile.slurm.job_programs import PROGRAMS
 from ....inventory.hosts import ClusterInventory
 from ....inventory.waste.rules import node_prices
 from ....inventory.workloads.checkpoints import folder
 from ....inventory.workloads.place import place_of
-from ....schemas.spec import SlurmScheduler
+from ....schemas.derived.control_planes import gpu_sharing
+from ....schemas.spec import KubernetesScheduler, SlurmScheduler
 from ....schemas.spec.units import Duration
 from ....schemas.structure.decoding import decode_json
 from ...cluster.cluster import Cluster
@@ -49,10 +51,10 @@ class Goodput(msgspec.Struct, frozen=True):
 
 
 class Price(msgspec.Struct, frozen=True):
-    """What the nodes of a job cost."""
+    """What a job's nodes cost, or its part of their GPUs."""
 
     usd_per_hour: float | None
-    """Of all of them; None: a price isn't known, or its nodes aren't."""
+    """None: a price isn't known, or its nodes aren't."""
     usd: float | None
     """So far, or in all, of its last run."""
 
@@ -67,15 +69,34 @@ class JobAccount(msgspec.Struct, frozen=True):
 
 
 def price_of(cluster: Cluster, hosts: ClusterInventory, state: JobState) -> Price:
-    """Return what the nodes cost that a job has or had, by their pools' prices."""
+    """Return what a job has or had costs, by its pools' prices: nodes, or its part of their GPUs.
+
+    GPUs that pods have in slices have no price of their own, so it isn't known.
+    """
     prices = node_prices(cluster.spec, cluster.catalog)
     pools = {host.name: host.pool for host in hosts.hosts}
-    each = [prices.get(pools.get(node, "")) for node in state.on]
-    known = [price for price in each if price is not None]
-    if not each or len(known) < len(each):
+    on = [pools.get(node, "") for node in state.on]
+    known = [price for pool in on if (price := prices.get(pool)) is not None]
+    if not on or len(known) < len(on):
         return Price(None, None)
-    hourly, ran = sum(known), Duration.of_slurm(state.elapsed)
+    all_gpus = [_gpus_of(cluster, pool) for pool in on] if state.gpus else []
+    if None in all_gpus:
+        return Price(None, None)
+    there = sum(count or 0 for count in all_gpus)
+    part = min(state.gpus / there, 1.0) if there else 1.0
+    hourly, ran = part * sum(known), Duration.of_slurm(state.elapsed)
     return Price(hourly, hourly * (0 if ran is None else ran.value) / 3600)
+
+
+def _gpus_of(cluster: Cluster, pool: str) -> int | None:
+    """Return what a node of a pool has as the scheduler counts it; None: cut in parts."""
+    spec = cluster.spec
+    machine = node_facts(spec, cluster.catalog)[pool].machine
+    count = 0 if machine is None or machine.gpu is None else machine.gpu.count
+    if not isinstance(spec.scheduler, KubernetesScheduler):
+        return count * spec.pools[pool].slices_per_gpu
+    sharing = gpu_sharing(spec.scheduler, pool, spec.pools[pool])
+    return None if sharing.mig else count * sharing.time_slices
 
 
 def account_of(

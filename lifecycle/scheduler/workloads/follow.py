@@ -90,6 +90,7 @@ def follow(
     *,
     changed: Callable[[JobState], None],
     printed: Callable[[str], None],
+    looked: Callable[[JobState], None] = lambda _: None,
     pause: Callable[[float], None] = time.sleep,
 ) -> JobState:
     """Follow a job to its end and return its last state.
@@ -100,6 +101,7 @@ def follow(
         job: its id.
         changed: receives each state that differs from the one before.
         printed: receives what the job printed.
+        looked: receives its state at each look.
         pause: waits between two looks.
 
     Raises:
@@ -117,6 +119,7 @@ def follow(
             before = shown
         if text and not state.is_over:
             printed(text)
+        looked(state)
         if state.is_over:
             return state
         pause(POLL_S)

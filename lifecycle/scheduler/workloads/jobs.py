@@ -18,9 +18,10 @@ _LIMIT_S = 30
 _COLUMNS = ("id", "name", "user", "state", "elapsed", "nodes", "reason", "partition")
 _FORMAT = "%i|%j|%u|%T|%M|%D|%R|%P"
 _FIELD = re.compile(
-    r"(?:^|\s)(JobName|UserId|JobState|Reason|ExitCode|Restarts|RunTime|NodeList|NumNodes|BatchHost)"
-    r"=(\S*)"
+    r"(?:^|\s)(JobName|UserId|JobState|Reason|ExitCode|Restarts|RunTime|NodeList|NumNodes|BatchHost"
+    r"|AllocTRES|TRES)=(\S*)"
 )
+_GPUS = re.compile(r"(?:^|,)gres/gpu=(\d+)")
 _OVER = frozenset(
     (
         *("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY"),
@@ -61,7 +62,11 @@ class JobState(msgspec.Struct, frozen=True, kw_only=True):
     name: str = ""
     user: str = ""
     on: tuple[str, ...] = ()
-    """Its nodes; none where the scheduler doesn't list them with the job."""
+    """Its nodes; none before it has them."""
+    gpus: int = 0
+    """GPUs that it has of all of them, or slices of such; 0: none, or the scheduler counts none."""
+    pods_of: tuple[str, ...] = ()
+    """Under Kubernetes the Jobs that made its pods."""
 
     @property
     def is_over(self) -> bool:
@@ -134,6 +139,7 @@ class JobQueue:
         fields = dict(_FIELD.findall(text))
         log = re.search(r"^\s*StdOut=(.*)$", text, re.MULTILINE)
         listed = fields.get("NodeList", "")  # empty, or "(null)", until it has nodes
+        given = _GPUS.search(fields.get("AllocTRES") or fields.get("TRES", ""))
         restarts, nodes = fields.get("Restarts", "0"), fields.get("NumNodes", "0").partition("-")[0]
         return JobState(
             id=job,
@@ -148,6 +154,7 @@ class JobQueue:
             name=fields.get("JobName", ""),
             user=fields.get("UserId", "").partition("(")[0],
             on=() if listed in {"", "(null)"} else tuple(expand(listed)),
+            gpus=0 if given is None else int(given[1]),
         )
 
     def cancel(self, job: str) -> None:

@@ -13,9 +13,15 @@ from typing import Any
 import msgspec
 
 from ....inventory.compile.kubernetes_objects.objects import Object
-from ....inventory.workloads.kubernetes import CHECKPOINT_PROGRAM, CHECKPOINTS, SUBMITTER, WORKLOAD
+from ....inventory.workloads.kubernetes import (
+    CHECKPOINT_PROGRAM,
+    CHECKPOINTS,
+    COMMAND,
+    SUBMITTER,
+    WORKLOAD,
+)
 from ...cluster.outcome import LifecycleError, failure
-from ...kubernetes.kubectl import ApiRefused, ApiSilent, Kubectl
+from ...kubernetes.kubectl import ApiRefused, ApiSilent, Kubectl, rows
 from ...nodes.converge.role_files import role_path
 from .jobs import Job, JobState
 
@@ -25,7 +31,15 @@ _ENDS = {"Complete": "COMPLETED", "Completed": "COMPLETED", "Failed": "FAILED"}
 _DECIDED = _ENDS | {"SuccessCriteriaMet": "COMPLETED", "FailureTarget": "FAILED"}
 """How a Job ends is known before none of its pods is left (kubernetes.io, Jobs, "Terminal Job
 conditions"): one on a lost node is left until that is back or removed."""
+_POD_LABELS = {
+    "Job": "batch.kubernetes.io/job-name",
+    "JobSet": "jobset.sigs.k8s.io/jobset-name",
+}
+"""Labels of pods with the name of what made them (kubernetes.io, "Well-Known Labels, Annotations
+and Taints"; kubernetes-sigs/jobset api/jobset/v1alpha2/jobset_types.go)."""
+_GPUS = re.compile(r'"(?:nvidia|amd)\.com/gpu":"(\d+)"')
 _PREFIX = re.compile(r"\[pod/(?P<pod>\S+?)/\S+?\] (?P<at>\S+) ?(?P<text>.*)", re.DOTALL)
+_COMMANDS_KEPT = timedelta(days=1)
 _MOST_PODS = 16
 """Pods whose logs are followed; of a larger job it is the first one's."""
 
@@ -55,7 +69,8 @@ class KubernetesQueue:
     def submit(self, objects: Sequence[Object], user: str | None) -> str:
         """Create a workload's objects, the job last, and return its id.
 
-        One of the same name that has ended is removed first.
+        One of the same name that has ended is removed first, and so are commands of no spec, of
+        the same account, that ended a day ago: each has a name of its own.
 
         Args:
             objects: what it is compiled to.
@@ -84,8 +99,8 @@ class KubernetesQueue:
             meta = found["metadata"]
             has_ended = _condition(found, _ENDS) is not None
             uses = folder is not None and meta.get("annotations", {}).get(CHECKPOINTS) == folder
-            if has_ended and meta["name"] == name:
-                self._delete(space, name)
+            if has_ended and (meta["name"] == name or _is_old_command(found)):
+                self._delete(space, meta["name"])
             elif not has_ended and (meta["name"] == name or uses):
                 why = f"saves to {folder}" if uses else "has this name"
                 is_left = _condition(found, _DECIDED) is not None
@@ -109,7 +124,8 @@ class KubernetesQueue:
         space, name = _split(job)
         for found in self._all(f"--namespace={space}"):
             if found["metadata"]["name"] == name:
-                return _state(found, self._reason(space, name, found))
+                state = _state(found, self._reason(space, name, found))
+                return state if state.state == "PENDING" else self._with_nodes(state, found)
         raise failure(
             "GC1214",
             f"Kubernetes has no job {job}: it never was, or was removed",
@@ -133,6 +149,43 @@ class KubernetesQueue:
         )
         matches = (_PREFIX.fullmatch(line) for line in answer.stdout.splitlines())
         return [(m["pod"], m["at"], m["text"]) for m in matches if m is not None]
+
+    def _with_nodes(self, state: JobState, found: dict[str, Any]) -> JobState:
+        """Return a state with the nodes and GPUs that the job's pods have, or had at last."""
+        meta = found["metadata"]
+        label = _POD_LABELS[found["kind"]]
+        fields = {
+            "node": "{.spec.nodeName}",
+            "job": "{.metadata.labels.batch\\.kubernetes\\.io/job-name}",
+            "limits": "{.spec.containers[*].resources.limits}",
+            "made": "{.metadata.creationTimestamp}",
+            "began": "{.status.startTime}",
+            "rank": "{.metadata.labels.batch\\.kubernetes\\.io/job-completion-index}",
+        }
+        selected = f"--selector={label}={meta['name']}"
+        try:
+            pods = rows(
+                self._kubectl, "pods", f"--namespace={meta['namespace']}", selected, fields=fields
+            )
+        except (ApiRefused, ApiSilent):
+            return state  # its price and use aren't known this time
+        # Of those of one number the last one counts: the others have ended before it.
+        last = {
+            (pod["job"], pod["rank"]): pod
+            for pod in sorted(pods, key=lambda pod: pod["made"])
+            if pod["node"]
+        }
+        gpus = [sum(map(int, _GPUS.findall(pod["limits"]))) for pod in last.values()]
+        # A set has no time of its start: its creation counts the time in a queue too.
+        began = min((pod["began"] for pod in last.values() if pod["began"]), default="")
+        own = state.elapsed if found["kind"] == "Job" else _elapsed(found, began)
+        return msgspec.structs.replace(
+            state,
+            elapsed=own,
+            on=tuple(pod["node"] for pod in last.values()),
+            gpus=sum(gpus),
+            pods_of=tuple(sorted({job for job, _ in last})),
+        )
 
     def _reason(self, space: str, name: str, found: dict[str, Any]) -> str:
         """Return why it waits or failed, in Kubernetes' words."""
@@ -225,6 +278,14 @@ def _condition(found: dict[str, Any], types: Collection[str]) -> dict[str, Any] 
     return next((c for c in conditions if c["type"] in types and c["status"] == "True"), None)
 
 
+def _is_old_command(found: dict[str, Any]) -> bool:
+    """Whether it is a command of no spec that ended so long ago that nobody looks for it."""
+    ended = (_condition(found, _ENDS) or {}).get("lastTransitionTime")
+    if COMMAND not in found["metadata"].get("labels", {}) or ended is None:
+        return False
+    return datetime.now(UTC) - datetime.fromisoformat(ended) > _COMMANDS_KEPT
+
+
 def _state_word(found: dict[str, Any]) -> str:
     status, decided = found.get("status", {}), _condition(found, _DECIDED)
     if decided is not None:
@@ -281,10 +342,10 @@ def _job(found: dict[str, Any]) -> Job:
     )
 
 
-def _elapsed(found: dict[str, Any]) -> str:
-    """Return the time from a job's start to its end, or to now: H:MM:SS."""
+def _elapsed(found: dict[str, Any], began: str = "") -> str:
+    """Return the time from a job's start, where it is known, to its end, or to now: H:MM:SS."""
     status = found.get("status", {})
-    began = status.get("startTime") or found["metadata"].get("creationTimestamp")
+    began = began or status.get("startTime") or found["metadata"].get("creationTimestamp")
     if not began:
         return ""
     ended = status.get("completionTime") or (_condition(found, _DECIDED) or {}).get(

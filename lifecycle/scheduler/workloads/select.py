@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -12,10 +13,7 @@ from ....inventory.compile.kubernetes_objects.objects import Object
 from ....inventory.hosts import ClusterInventory
 from ....inventory.workloads import batch_script
 from ....inventory.workloads.checkpoints import WriteSpeed
-from ....inventory.workloads.kubernetes import (
-    workload_objects,
-    workload_text,
-)
+from ....inventory.workloads.kubernetes import COMMAND, workload_objects, workload_text
 from ....schemas.spec import KubernetesScheduler, SlurmScheduler, Workload
 from ....stacks.registry import provider
 from ...cluster.cluster import Cluster
@@ -24,9 +22,11 @@ from ...cluster.outcome import Exit, failure
 from ...kubernetes.managed.login import kubectl_of
 from ...nodes.ssh import SshSession
 from ...operations.selection import controller_of
+from ...status.waste.kubernetes import metrics_on
 from .follow import JobLog, Log, Queue
 from .jobs import JobQueue
 from .kubernetes import KubernetesLog, KubernetesQueue, checkpoint_program
+from .progress import ReadUse, use_of
 
 
 class Submission(msgspec.Struct, frozen=True):
@@ -61,6 +61,8 @@ def submission(
         )
     facts = kubernetes_facts(spec, hosts, catalog)
     objects = workload_objects(facts, name, workload, checkpoint_program(), measured)
+    if name not in spec.workloads:
+        objects[-1]["metadata"]["labels"][COMMAND] = "true"
     return Submission(workload_text(objects), objects)
 
 
@@ -114,6 +116,15 @@ def open_queue(cluster: Cluster, hosts: ClusterInventory, session: SshSession) -
             "GC1201", f"{cluster.spec.name} has no scheduler, so no jobs", exit_code=Exit.SPEC
         )
     return JobQueue(session, controller_of(hosts, session))
+
+
+def open_use(cluster: Cluster, hosts: ClusterInventory, session: SshSession) -> ReadUse | None:
+    """Return what reads how busy a job's GPUs are; None: the spec has no monitoring."""
+    monitoring = cluster.spec.monitoring
+    if monitoring is None or not monitoring.prometheus:
+        return None
+    query = metrics_on(cluster.spec, hosts, session)
+    return lambda state: use_of(query, state, time.time())
 
 
 def open_log(queue: Queue, hosts: ClusterInventory, session: SshSession) -> Log:

@@ -13,14 +13,22 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from ....inventory.compile.kubernetes_objects.monitoring.secrets import NAMESPACE
+from ....inventory.hosts import ClusterInventory
 from ....schemas.derived.control_planes import watched_by_roles
-from ....schemas.spec import KubernetesScheduler
+from ....schemas.spec import ClusterSpec, KubernetesScheduler
 from ...cluster.cluster import Cluster
 from ...cluster.hosts import existing_hosts
 from ...kubernetes.kubectl import ApiRefused, ApiSilent, Kubectl
 from ...kubernetes.managed.login import kubectl_of
 from ...nodes.ssh import SshSession
-from .prometheus import Query, QueryPrometheus, prometheus_of, refuse_unwatched, silent
+from .prometheus import (
+    Query,
+    QueryPrometheus,
+    monitoring_host,
+    query_over_ssh,
+    refuse_unwatched,
+    silent,
+)
 from .queries import Queries
 
 _SERVICE = "service/gcluster-prometheus"
@@ -48,10 +56,15 @@ def metrics_of(cluster: Cluster, session: SshSession) -> QueryPrometheus:
     Raises:
         LifecycleError: its spec has no monitoring (GC1197), or it has no such host (GC908).
     """
-    if watched_by_roles(cluster.spec):
-        return prometheus_of(cluster, session)
     refuse_unwatched(cluster.spec, str(cluster.spec_path))
-    return query_in_pod(kubectl_of(session, existing_hosts(cluster)))
+    return metrics_on(cluster.spec, existing_hosts(cluster), session)
+
+
+def metrics_on(spec: ClusterSpec, hosts: ClusterInventory, session: SshSession) -> QueryPrometheus:
+    """Return how to query the Prometheus of a cluster that has one, on hosts that are known."""
+    if watched_by_roles(spec):
+        return query_over_ssh(session, monitoring_host(spec, hosts))
+    return query_in_pod(kubectl_of(session, hosts))
 
 
 def query_in_pod(kubectl: Kubectl, port: int = _PORT) -> QueryPrometheus:

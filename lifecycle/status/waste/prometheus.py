@@ -17,8 +17,6 @@ import msgspec
 
 from ....inventory.hosts import ClusterInventory, Host
 from ....schemas.spec import ClusterSpec
-from ...cluster.cluster import Cluster
-from ...cluster.hosts import existing_hosts
 from ...cluster.outcome import LifecycleError, failure
 from ...nodes.ssh import SshSession, Unreachable
 from ...nodes.ssh.arguments import AS_ROOT
@@ -86,17 +84,6 @@ def _result(answer: Any) -> list[Any]:
     if answer.get("status") != "success":
         raise silent(f"Prometheus refuses a query: {answer.get('error', 'no reason given')}")
     return list(answer["data"]["result"])
-
-
-def prometheus_of(cluster: Cluster, session: SshSession) -> QueryPrometheus:
-    """Return how to query the Prometheus of a cluster that roles set up.
-
-    Raises:
-        LifecycleError: its spec has no monitoring (GC1197), or it has no such host (GC908).
-    """
-    spec = cluster.spec
-    refuse_unwatched(spec, str(cluster.spec_path))
-    return query_over_ssh(session, monitoring_host(spec, existing_hosts(cluster)))
 
 
 def refuse_unwatched(spec: ClusterSpec, path: str) -> None:

@@ -14,11 +14,8 @@ from ...derived.control_planes import (
     without_channels,
 )
 from ...diagnostics import PathTuple, Severity
-from ...stack.lock import older
-from ...stack.pools import PoolStack
 from ..context import CheckContext
 from ..registry import Finding, check
-from ..software.versions import every_stack, once, relies_on
 
 _GPU: PathTuple = ("scheduler", "gpu")
 _MACHINES: tuple[PathTuple, ...] = (("pools", "*", "machine"), ("pools", "*", "role"))
@@ -73,9 +70,8 @@ def gpu_sharing_conflict(context: CheckContext) -> Iterator[Finding]:
     """A GPU is cut (MIG), shared in turns (`time_slices`) or claimed (`resource_claims`).
 
     Slices that are shared in turns as well are no longer apart, which is what they are cut for. The
-    driver of claims knows no `time_slices`: a claim says itself how it shares. It gives slices by
-    another device class (`mig.nvidia.com`), for which there are no templates, queues and quotas
-    here. AMD's device plugin offers each GPU once.
+    driver of claims knows no `time_slices`: a claim says itself how it shares. AMD's device plugin
+    offers each GPU once.
     """
     kubernetes = context.kubernetes
     if kubernetes is None:
@@ -83,16 +79,6 @@ def gpu_sharing_conflict(context: CheckContext) -> Iterator[Finding]:
     said: set[PathTuple] = set()
     for name, machine in _machines(context):
         sharing = gpu_sharing(kubernetes, name, context.pools[name])
-        if sharing.mig is not None and kubernetes.gpu.resource_claims:
-            if sharing.mig_path not in said and not machine.simulated:
-                yield Finding(
-                    summary=f"slices of {sharing.mig} can't be claimed: nothing is made for their "
-                    "device class",
-                    path=sharing.mig_path,
-                    hint="remove mig, or resource_claims",
-                    relies_on=(sharing.mig_path, (*_GPU, "resource_claims"), *_MACHINES),
-                )
-            said.add(sharing.mig_path)
         path = sharing.time_slices_path
         if sharing.time_slices == 1 or machine.gpu is None:
             continue
@@ -247,63 +233,3 @@ def nvlink_ends_at_the_node(context: CheckContext) -> Iterator[Finding]:
             hint="write scheduler: {type: slurm} where jobs need NVLink between nodes",
             relies_on=(("scheduler",), ("software", "kubernetes"), *_MACHINES),
         )
-
-
-_DRIVER_OF_CLAIMS, _DRIVER_OF_CHANNELS = "565", "570.158.01"
-_KUBERNETES_OF_CLAIMS = "1.34.2"
-"""Least versions for NVIDIA's DRA driver: docs/prerequisites.md of kubernetes-sigs/
-dra-driver-nvidia-gpu v0.4.1, and IMEXDaemonsWithDNSNamesMinDriverVersion there (read 2026-11)."""
-
-
-@check("GC750", summary="NVIDIA's driver of claims does not run on these versions.")
-def too_old_for_claims(context: CheckContext) -> Iterator[Finding]:
-    """GPUs that are claimed, and NVLink between nodes, come by NVIDIA's DRA driver.
-
-    It wants Kubernetes 1.34.2 and NVIDIA's driver 565; for NVLink between nodes (NVL72) driver
-    570.158.01. Below that its plugin ends at once, and nodes wait for it for ever.
-    """
-    kubernetes = context.kubernetes
-    if kubernetes is None:
-        return
-    version, claimed = context.software.kubernetes, kubernetes.gpu.resource_claims
-    needed: dict[str, tuple[str, str]] = {}
-    for name, machine in _machines(context):
-        gpu = machine.gpu
-        if gpu is None or gpu.vendor != "nvidia" or machine.simulated:
-            continue
-        spans = machine.domain_nodes > 1 and without_channels(kubernetes, version) is None
-        if spans and gpu_sharing(kubernetes, name, context.pools[name]).mig is None:
-            needed[name] = (_DRIVER_OF_CHANNELS, "channels of NVLink between nodes")
-        elif claimed:
-            needed[name] = (_DRIVER_OF_CLAIMS, "claims of GPUs")
-    yield from once(
-        (stack, finding)
-        for name, stack in (every_stack(context) if needed else {}).items()
-        if name in needed and (finding := _too_old(stack, *needed[name])) is not None
-    )
-    release = release_of(version)
-    if not needed or version is None or release is None or not has(release, CLAIMS_SINCE):
-        return
-    if older(version, _KUBERNETES_OF_CLAIMS):
-        path: PathTuple = ("software", "kubernetes")
-        yield Finding(
-            summary=f"Kubernetes {version} is too old for NVIDIA's driver of claims: it takes "
-            f"{_KUBERNETES_OF_CLAIMS} or newer",
-            path=path,
-            hint=f'write kubernetes: "{_KUBERNETES_OF_CLAIMS}" or newer',
-            relies_on=(path, ("scheduler",), *_MACHINES),
-        )
-
-
-def _too_old(stack: PoolStack, least: str, what: str) -> Finding | None:
-    """Return the finding of a pool whose driver is too old; of a tested set's, at the machine."""
-    version = stack.resolved.version("driver")
-    if version is None or not older(version, least):
-        return None
-    given = "driver" in stack.requested
-    return Finding(
-        summary=f"NVIDIA driver {version} is too old for {what}: it takes {least} or newer",
-        path=stack.where("driver") if given else ("pools", stack.name, "machine"),
-        hint=f'write driver: "{least}" or newer',
-        relies_on=(*relies_on(stack, "driver"), ("scheduler",)),
-    )

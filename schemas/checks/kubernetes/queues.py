@@ -106,11 +106,7 @@ def _of_qos(context: CheckContext) -> Iterator[tuple[PathTuple, str]]:
             yield (*_QOS, name, "gpu_limit_per_user"), "no user's GPUs are counted"
         if qos.max_jobs_per_user is not None:
             yield (*_QOS, name, "max_jobs_per_user"), "no user's jobs are counted"
-        if qos.gpu_limit is None or scheduler is None:
-            continue
-        if scheduler.gpu.resource_claims:
-            yield (*_QOS, name, "gpu_limit"), "no claimed GPUs are counted by QOS: claims have none"
-        elif len(scheduler.accounts) > 1:
+        if qos.gpu_limit is not None and scheduler is not None and len(scheduler.accounts) > 1:
             yield (*_QOS, name, "gpu_limit"), "it holds for each account, not for all together"
 
 

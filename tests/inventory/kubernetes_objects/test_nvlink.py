@@ -15,7 +15,6 @@ import msgspec
 import pytest
 import yaml
 
-from gcluster.inventory.compile.kubernetes_objects.accounts import quotas
 from gcluster.inventory.compile.kubernetes_objects.addons import chosen_addons
 from gcluster.inventory.compile.kubernetes_objects.devices.gpus import nvidia_values
 from gcluster.inventory.compile.kubernetes_objects.devices.nvlink import ADDON
@@ -24,7 +23,6 @@ from gcluster.inventory.compile.kubernetes_objects.jobs.allreduce import mpijob_
 from gcluster.inventory.compile.kubernetes_objects.registration import awaited
 from gcluster.lifecycle.smoke.launching.kubernetes import kubernetes_runs
 from gcluster.schemas.catalog import load_catalog
-from gcluster.schemas.spec import Qos
 
 from .compiled import facts_of, files_of, of_kind, spec_of
 from .crds import module_folder
@@ -232,19 +230,3 @@ def test_with_claimed_gpus_the_operator_brings_the_driver_with_its_domains() -> 
 def test_slices_of_gpus_get_no_channel() -> None:
     facts = with_gpus(mig="all-1g.23gb")
     assert ADDON not in {one.addon.name for one in chosen_addons(facts)}
-
-
-def test_a_quota_of_claimed_gpus_counts_each_class_that_gives_them_and_none_is_of_a_qos() -> None:
-    facts = with_gpus(resource_claims=True)
-    limited = {"urgent": Qos(gpu_limit=4)}
-    scheduler = msgspec.structs.replace(facts.scheduler, qos=limited)
-    made = quotas(msgspec.structs.replace(facts, scheduler=scheduler))
-    assert {one["metadata"]["name"] for one in made} == {"gpus"}
-    (quota,) = made
-    devices = {name.partition(".deviceclass.")[0]: n for name, n in quota["spec"]["hard"].items()}
-    assert devices == {
-        "gpu.nvidia.com": "30",
-        "mig.nvidia.com": "0",
-        "vfio.gpu.nvidia.com": "0",
-        "compute-domain-default-channel.nvidia.com": "8",
-    }

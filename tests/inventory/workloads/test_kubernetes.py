@@ -50,6 +50,11 @@ workloads:
     {framework: torchrun-elastic, nodes: 2, min_nodes: 1, account: ACCOUNT, image: "a.example/b:1",
      script: t.py}
 """
+COMMAND = """
+  ad-hoc:
+    {framework: command, nodes: 2, account: ACCOUNT, image: "a.example/b:1", command: ["true"]}
+"""
+"""As `run --nodes 2 --account nlp --image a.example/b:1 -- true` makes it."""
 OPTIONS = TORCHRUN | {"node-rank", "master-addr", "master-port"}
 """Options of torch/distributed/run.py, PyTorch 2.6."""
 
@@ -78,7 +83,8 @@ def local() -> dict[str, Any]:
 def campus() -> dict[str, Any]:
     """The workloads where JobSet, Kueue and InfiniBand are, in an account of a tree."""
     text = (CASES / "specs" / "campus.yaml").read_text(encoding="utf-8")
-    return compiled(text + WORKLOADS.replace("ACCOUNT", "nlp").replace("FOLDER", "/lustre"))
+    given = WORKLOADS + COMMAND
+    return compiled(text + given.replace("ACCOUNT", "nlp").replace("FOLDER", "/lustre"))
 
 
 def _container(made: dict[str, Any]) -> Any:
@@ -93,6 +99,7 @@ def test_jobs_fit_kubernetes_own_schema(local: dict[str, Any]) -> None:
 def test_every_rule_of_the_cluster_takes_them(campus: dict[str, Any]) -> None:
     policies = [one["metadata"]["name"] for one in of_kind("campus", "ValidatingAdmissionPolicy")]
     output: list[str] = []
+    assert _container(campus["ad-hoc"][-1])["image"] == "a.example/b:1"
     for objects in campus.values():
         made = objects[-1]
         assert made["kind"] == "JobSet"

@@ -135,6 +135,8 @@ def test_the_price_is_that_of_the_nodes_that_it_has(
     )
     waits = msgspec.structs.replace(STATE, state="PENDING", on=())
     assert "$" not in state_line(waits, price_of(cluster, HOSTS, waits))
+    part = msgspec.structs.replace(STATE, gpus=4)  # of the 16 of its two nodes
+    assert price_of(cluster, HOSTS, part).usd_per_hour == pytest.approx(2 * 98.32 / 4)
     elsewhere = msgspec.structs.replace(STATE, on=("gpu001", "spill7"))
     assert price_of(cluster, HOSTS, elsewhere) == Price(None, None)
     assert "price unknown" in account_text(account_of(cluster, HOSTS, shell, elsewhere))

@@ -23,6 +23,8 @@ JobId=8 JobName=bash
    NodeList=gpu[001-002]
    BatchHost={host}
    NumNodes=2 NumCPUs=384 NumTasks=2 CPUs/Task=1 ReqB:S:C:T=0:0:*:*
+   ReqTRES=cpu=2,mem=4120000M,node=2,billing=2,gres/gpu=2
+   AllocTRES=cpu=384,mem=4120000M,node=2,billing=384,gres/gpu=16
    StdErr={log}
    StdOut={log}
 END"""
@@ -161,6 +163,7 @@ def test_a_job_is_followed_over_a_restart_on_another_node_to_its_end(
         name="bash",
         user="ada",
         on=("gpu001", "gpu002"),
+        gpus=16,
     )
     assert last.has_succeeded
 

@@ -6,7 +6,9 @@ No controller and no kubelet run there, so what becomes of a job is written into
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -41,21 +43,29 @@ def queue(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubernetesQueue]
     assert spec is not None
     space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "nlp"}}
     with ApiServer() as server:
-        for made in ([space], memberships(facts_of(spec))):
+        own = {"name": "default", "namespace": "nlp"}  # which a controller would make
+        account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": own}
+        for made in ([space], [account], memberships(facts_of(spec))):
             answer = server.apply(made)
             assert answer.returncode == 0, answer.stderr
         yield KubernetesQueue(LocalKubectl(server, tmp_path_factory.mktemp("api")), has_sets=False)
 
 
-def _ended(queue: KubernetesQueue, name: str, kind: str, *, left: bool = False) -> None:
+def _ended(
+    queue: KubernetesQueue,
+    name: str,
+    kind: str,
+    *,
+    left: bool = False,
+    at: str = "2026-11-29T01:00:00Z",
+) -> None:
     """Write a job's end, as its controller would; `left`: a pod of it is on a lost node."""
-    at = "2026-11-29T01:00:00Z"
     since = {"lastProbeTime": at, "lastTransitionTime": at, "status": "True"}
     before = {"Complete": "SuccessCriteriaMet", "Failed": "FailureTarget"}[kind]
     message = {"message": "Job has reached the specified backoff limit", "reason": "Backoff"}
     kinds = (before,) if left else (before, kind)
     status: dict[str, Any] = {
-        "startTime": "2026-11-29T00:58:30Z",
+        "startTime": f"{at[:11]}00:58:30Z" if "T01" in at else at,
         "terminating": int(left),
         "conditions": [{"type": each, **since, **message} for each in kinds],
     }
@@ -94,6 +104,68 @@ def test_a_workload_is_created_once_and_again_when_it_has_ended(
     with pytest.raises(LifecycleError) as gone:
         queue.state("nlp/letters")
     assert gone.value.diagnostics[0].code == "GC1214"
+
+
+def _pod(index: int, node: str, attempt: int) -> dict[str, Any]:
+    """Return a pod of the job, on a node, as its controller would make it."""
+    labels = {
+        "batch.kubernetes.io/job-name": "letters",
+        "batch.kubernetes.io/job-completion-index": str(index),
+    }
+    limits = {"cpu": "8", "nvidia.com/gpu": "4"}
+    container = {"name": "main", "image": "x", "resources": {"limits": limits}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": f"letters-{index}-{attempt}",
+            "namespace": "nlp",
+            "labels": labels,
+        },
+        "spec": {"nodeName": node, "containers": [container]},
+    }
+
+
+def test_a_job_that_runs_has_the_nodes_and_gpus_of_its_newest_pods(
+    queue: KubernetesQueue, objects: dict[str, Any]
+) -> None:
+    kubectl = queue._kubectl  # noqa: SLF001  # the administrator's own
+    queue.submit(objects["letters"], "ada")
+    assert queue.state("nlp/letters").on == ()
+    for pods in (
+        [_pod(0, "gpu001", 0), _pod(1, "gpu002", 0)],
+        [_pod(1, "gpu003", 1)],  # a second later: of one second the order isn't known
+    ):
+        listed = {"apiVersion": "v1", "kind": "List", "items": pods}
+        kubectl.text("create", "--filename=-", stdin=json.dumps(listed))
+        time.sleep(1.1)
+    running = {"status": {"startTime": "2026-11-29T00:58:30Z", "ready": 2, "active": 2}}
+    kubectl.text(
+        *("patch", "job", "letters", "--namespace=nlp", "--subresource=status", "--type=merge"),
+        f"--patch={json.dumps(running)}",
+    )
+
+    state = queue.state("nlp/letters")
+
+    assert (state.state, state.gpus, state.pods_of) == ("RUNNING", 8, ("letters",))
+    assert sorted(state.on) == ["gpu001", "gpu003"]
+    kubectl.text("delete", "pods", "--all", "--namespace=nlp", "--grace-period=0", "--force")
+    queue.cancel("nlp/letters")
+
+
+def test_commands_of_no_spec_are_removed_a_day_after_their_end(
+    queue: KubernetesQueue, objects: dict[str, Any]
+) -> None:
+    for name in ("hello-1", "hello-2"):
+        made = json.loads(json.dumps(objects["ddp"]).replace('"ddp"', f'"{name}"'))
+        made[-1]["metadata"]["labels"]["gcluster.local/command"] = "true"
+        queue.submit(made, "ada")
+    _ended(queue, "hello-1", "Complete", at="2026-11-27T01:00:00Z")
+    _ended(queue, "hello-2", "Complete", at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
+    queue.submit(objects["parted"], "ada")
+    assert [job.name for job in queue.jobs()] == ["hello-2", "parted"]
+    queue.cancel("nlp/hello-2")
+    queue.cancel("nlp/parted")
 
 
 def test_who_has_no_rights_in_the_account_creates_nothing(

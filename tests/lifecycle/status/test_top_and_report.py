@@ -14,15 +14,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 from tests.free_port import free_port
+from tests.lifecycle.scheduler.test_account import STATE
 
 from gcluster.ansible_collections.gcluster.cluster.plugins.modules.web_config import crypt
 from gcluster.inventory.compile.system.monitoring import SERVER_SECRET
 from gcluster.inventory.hosts import Host, SshTarget
 from gcluster.lifecycle.cluster.outcome import LifecycleError
 from gcluster.lifecycle.nodes.ssh.session import SshResult
+from gcluster.lifecycle.scheduler.workloads.progress import GpuUse, use_of
 from gcluster.lifecycle.secrets.certificates import certificate_of, issue, new_authority
 from gcluster.lifecycle.secrets.makers import ISSUED
 from gcluster.lifecycle.status.waste.goodput import Ended
@@ -234,6 +237,17 @@ def test_top_has_jobs_by_waste_and_lists_what_isnt_measured(server: Server) -> N
     assert now.unpriced_pools == ()
     assert len(now.problems) == 1
     assert "job 9 aren't measured" in now.problems[0]
+
+
+def test_a_job_that_is_followed_shows_the_use_of_its_own_gpus(server: Server) -> None:
+    def use(job: str) -> GpuUse | None:
+        state = msgspec.structs.replace(STATE, id=job)
+        return use_of(server.client(), state, server.end)
+
+    assert use("7") == GpuUse(4, pytest.approx(0.1625))
+    assert use("8") == GpuUse(8, 0)
+    assert use("9") is None  # no metric names its GPUs
+    assert use("77") is None
 
 
 def test_a_report_s_hours_and_dollars_are_those_of_the_calculation_by_hand(server: Server) -> None:

@@ -12,7 +12,9 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 
+import msgspec
 import pytest
+from tests.lifecycle.scheduler.test_account import STATE
 from tests.lifecycle.status import test_top_and_report as slurm
 
 from gcluster.inventory.dashboards import boards_of_pods
@@ -21,6 +23,7 @@ from gcluster.lifecycle.cluster.outcome import LifecycleError
 from gcluster.lifecycle.kubernetes.kubectl import Kubectl
 from gcluster.lifecycle.nodes.ssh import Answer
 from gcluster.lifecycle.nodes.ssh.session import SshResult
+from gcluster.lifecycle.scheduler.workloads.progress import GpuUse, use_of
 from gcluster.lifecycle.status.dashboard.answers import Answers, UnknownError
 from gcluster.lifecycle.status.waste.kubernetes import NOW, query_in_pod, report_queries
 from gcluster.lifecycle.status.waste.now import read_now
@@ -153,6 +156,16 @@ def test_top_has_what_made_the_pods_by_waste(server: slurm.Server) -> None:
         5,
     )
     assert now.problems == ()
+
+
+def test_a_job_that_is_followed_shows_the_use_of_its_own_pods_gpus(server: slurm.Server) -> None:
+    def use(*owners: str, job: str = "nlp/train") -> GpuUse | None:
+        state = msgspec.structs.replace(STATE, id=job, pods_of=owners)
+        return use_of(client(server), state, server.end)
+
+    assert use("train", "train-2") == GpuUse(4, pytest.approx(0.1625))
+    assert use("trai") is None
+    assert use("train", job="vision/train") is None
 
 
 def test_the_dashboard_shows_what_made_the_pods(server: slurm.Server) -> None:
