@@ -8,6 +8,9 @@ from ...hosts import Host
 from ..node import NodeFacts
 from ..steps import Json, Phase, Stage, Step
 
+POD_TEXTFILES = "/var/lib/gcluster/metrics"
+"""Folder of hosts that the pod of a chart's node exporter reads; Debian's package has its own."""
+
 
 def monitoring_of(node: NodeFacts) -> Monitoring | None:
     """Return the spec's monitoring where roles set it up; None: none, or Kubernetes' chart."""

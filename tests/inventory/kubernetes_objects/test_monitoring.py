@@ -25,12 +25,28 @@ from gcluster.inventory.compile.kubernetes_objects.monitoring.secrets import (
 )
 from gcluster.inventory.compile.kubernetes_objects.monitoring.stack import stack_values
 from gcluster.inventory.waste import node_prices
+from gcluster.schemas.load import load_text
 from gcluster.schemas.spec.cluster import Alerts, Monitoring, WasteAlert, WebhookAlerts
 from gcluster.schemas.spec.units import Duration, Percent
 
+from ..compile.golden import compiled
 from .compiled import facts_of, files_of, of_kind, spec_of
 
 CA = "-----BEGIN CERTIFICATE-----\n"
+BMCS = """\
+apiVersion: gcluster/v1
+name: trial
+sites: {hall: {provider: bare-metal, ssh: {user: ops}, network: {cidr: 10.22.0.0/16}}}
+pools:
+  head: {site: hall, role: controller, hosts: [{name: head, address: 10.22.0.1}]}
+  gpu:
+    site: hall
+    machine: hgx-h100-8
+    hosts: [{name: gpu1, address: 10.22.0.2}]
+    firmware: {bmc: "https://{host}-bmc.example.edu", credentials: bmc}
+scheduler: {type: kubernetes, cni: cilium}
+monitoring: {prometheus: true, grafana: true}
+"""
 MOUNTED = f"/etc/alertmanager/secrets/{STACK}/"
 
 
@@ -229,6 +245,32 @@ def test_metrics_of_nodes_and_gpus_get_the_labels_that_rules_have(campus: Kubern
             None: None,
         }
     assert gpu["spec"]["endpoints"][0]["honorLabels"] is True
+
+
+def test_what_bmcs_measure_is_written_where_the_chart_s_exporter_reads_and_is_drawn() -> None:
+    spec = load_text(BMCS).spec
+    assert spec is not None
+    facts = facts_of(spec)
+    exporter = stack_values(facts)["prometheus-node-exporter"]
+    [mounted] = exporter["extraHostVolumeMounts"]
+    groups = {group.name: group.steps for group in compiled(spec).groups}
+    written = {
+        name: [
+            s.variables["ipmi_exporter_folder"] for s in steps if s.key == "ipmi_exporter.configure"
+        ]
+        for name, steps in groups.items()
+    }
+
+    assert written == {"head": [], "gpu": [mounted["hostPath"]]}
+    # prometheus-community/helm-charts, prometheus-node-exporter 4.56.1, templates/daemonset.yaml:
+    # each is a volume of the host, mounted into the exporter's container as it says.
+    assert mounted["mountPath"] == mounted["hostPath"]
+    assert mounted["readOnly"] is True
+    assert f"--collector.textfile.directory={mounted['mountPath']}" in exporter["extraArgs"]
+    assert "bmc" in conditions(facts)
+    panels = json.dumps(monitoring_objects(facts)["dashboards"])
+    assert panels.count("ipmi_dcmi_power_consumption_watts") >= 3
+    assert "bmc" not in conditions(watched("campus"))
 
 
 def test_the_exporter_of_gpus_runs_where_there_is_monitoring_with_the_metrics_of_rules() -> None:

@@ -19,6 +19,7 @@ from ...system.monitoring import (
     dashboards_of,
     waste_limits,
 )
+from ...system.node_power import measures_power
 from ..devices.gpus import AMD_NAMESPACE, gke_brings_gpus, gpu_pools
 from ..facts import MONITORING, KubernetesFacts
 from ..objects import Object, new
@@ -96,6 +97,8 @@ def _conditions(facts: KubernetesFacts) -> Iterator[Condition]:
         yield "infiniband"
     if any(node.has_own_clock for node in facts.nodes.values()):
         yield "clock"
+    if figures_reach(facts.spec) and any(map(measures_power, facts.nodes.values())):
+        yield "bmc"
     yield from conditions_of_gpus(nvidia=measures_gpus(facts), amd=bool(gpu_pools(facts, "amd")))
     if facts.monitoring is not None and facts.monitoring.waste_alert is not None:
         yield "waste_alert"

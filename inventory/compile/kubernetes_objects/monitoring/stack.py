@@ -14,6 +14,7 @@ from typing import Final
 from ....alerts import USER_LABEL, alertmanager_config, owners_of_pods
 from ...steps import Json
 from ...system.monitoring import EXPORTER_NAME, retention_of
+from ...system.watched import POD_TEXTFILES
 from ..facts import MONITORING, KubernetesFacts, tolerations
 from ..nodes import POOL
 from .secrets import (
@@ -30,8 +31,9 @@ from .secrets import (
     stack_secrets,
 )
 
-FIGURES: Final = "/var/lib/gcluster/metrics"
-"""Folder on control planes in which `up` and `smoke` leave their figures for node exporter."""
+FIGURES: Final = POD_TEXTFILES
+"""Folder in which `up` and `smoke`, on control planes, and role ipmi_exporter, on nodes with BMCs,
+leave their figures for node exporter."""
 _TOKEN: Final = "/var/run/secrets/kubernetes.io/serviceaccount/token"  # noqa: S105  # a path
 _RELOADER: Final = "quay.io/prometheus-operator/prometheus-config-reloader:"
 _RETENTION: Final = "15d"
