@@ -10,13 +10,9 @@ from ...lifecycle.cluster.hosts import existing_hosts
 from ...lifecycle.cluster.outcome import Exit
 from ...lifecycle.cluster.progress import Reporter
 from ...lifecycle.nodes.ssh import SshSession
-from ...lifecycle.operations.rotate import (
-    Rotated,
-    rotate_monitoring,
-    rotate_munge,
-    rotate_secret,
-    rotate_tunnels,
-)
+from ...lifecycle.operations.rotate.kept import Rotated, rotate_secret, rotate_tunnels
+from ...lifecycle.operations.rotate.monitoring import rotate_monitoring
+from ...lifecycle.operations.rotate.munge import rotate_munge
 from ...lifecycle.operations.selection import require_slurm
 from ...lifecycle.scheduler.select import scheduler_of
 from ...lifecycle.secrets.encryption import rotate_encryption

@@ -203,10 +203,12 @@ def trust_another_authority(vault: SecretVault, cluster: str) -> None:
 
 
 def issue_by_newest_authority(vault: SecretVault) -> None:
-    """Make all certificates of monitoring again, and the password of its servers."""
+    """Make all certificates of monitoring again, and the password of its servers; those it has."""
     for name, what in ISSUED.items():
-        vault.keep(name, issue(vault.reveal(_MONITORING_CA), *what))
-    vault.keep(PASSWORD_SECRET, _password())
+        if vault.version(name) is not None:
+            vault.keep(name, issue(vault.reveal(_MONITORING_CA), *what))
+    if vault.version(PASSWORD_SECRET) is not None:
+        vault.keep(PASSWORD_SECRET, _password())
 
 
 def trust_newest_authority_alone(vault: SecretVault) -> None:

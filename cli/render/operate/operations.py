@@ -12,7 +12,7 @@ from ....lifecycle.operations.gitops.record import ControllerRecord, Followed
 from ....lifecycle.operations.queue_state import RestoreResult, SavedQueue
 from ....lifecycle.operations.reboot import Pace, RebootResult
 from ....lifecycle.operations.repair.attempt import Intended, RepairResult
-from ....lifecycle.operations.rotate import Rotated
+from ....lifecycle.operations.rotate.kept import Rotated
 from ....lifecycle.operations.service import ServiceChange, ServiceResult
 from ....lifecycle.secrets.encryption import RotatedEncryption
 from ....lifecycle.state.check import Damage, StateCheck

@@ -9,9 +9,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import time
+from collections.abc import Callable
 
 from ....inventory.compile.kubernetes_objects.monitoring.secrets import (
+    GRAFANA_PASSWORD,
     NAMESPACE,
+    STACK,
     StackSecret,
     stack_secrets,
 )
@@ -22,7 +26,14 @@ from ....inventory.compile.kubernetes_objects.objects import (
     owned,
 )
 from ....schemas.spec import ClusterSpec
-from ...secrets.makers import make_secrets, secret_versions
+from ...cluster.progress import Reporter, StageProgress
+from ...secrets.makers import (
+    issue_by_newest_authority,
+    make_secrets,
+    secret_versions,
+    trust_another_authority,
+    trust_newest_authority_alone,
+)
 from ...secrets.vault import SecretVault
 from ..kubectl import Kubectl
 from ..objects import DIGEST
@@ -30,6 +41,14 @@ from .logins import SecretChanges, apply_secrets, existing_digests
 
 STACK_LABEL = f"{DOMAIN}/monitoring"
 """On each of these Secrets, with its name."""
+SETTLED_S = 180.0
+"""Seconds after which pods go by what a Secret has by now. Prometheus' operator copies the
+authority at once; kubelets renew the files within a minute (kubernetes.io, Secrets: "the kubelet
+sync period"); kube-rbac-proxy looks at its own each minute (--tls-reload-interval), and Prometheus
+reads the authority at each connection. A minute is left over."""
+_GRAFANA = "deployment/grafana"
+"""The chart's, by the name that the values give it."""
+_STARTS_WITHIN_S = 180
 
 
 def keep_stack_secrets(vault: SecretVault, spec: ClusterSpec) -> None:
@@ -76,6 +95,43 @@ def settle_stack_secrets(
         for key, digest in changes.stale.items()
     ]
     apply_secrets(kubectl, made)
+
+
+def rotate_stack_secrets(
+    kubectl: Kubectl,
+    vault: SecretVault,
+    spec: ClusterSpec,
+    report: Reporter,
+    sleep: Callable[[float], None] = time.sleep,
+) -> tuple[str, ...]:
+    """Make the authority, the exporters' certificate and Grafana's password again, in three turns.
+
+    Prometheus trusts both authorities while the exporters change. Grafana reads its password when
+    it starts: its pod is made again. Returns the names of the Secrets.
+
+    Raises:
+        ApiSilent, ApiRefused: see `Kubectl.text`; `up` writes what the vault has by then.
+        LifecycleError: the state can't be read or written.
+    """
+    wanted = stack_secrets(spec)
+    stack_secret_changes(kubectl, vault, spec)  # who doesn't answer now is given nothing new
+    turns: tuple[tuple[str, Callable[[], None]], ...] = (
+        ("both authorities are trusted", lambda: trust_another_authority(vault, spec.name)),
+        ("exporters get new certificates", lambda: issue_by_newest_authority(vault)),
+        ("the new authority alone is trusted", lambda: trust_newest_authority_alone(vault)),
+    )
+    for number, (detail, turn) in enumerate(turns, start=1):
+        report(StageProgress(name="rotate", done=number - 1, total=len(turns), detail=detail))
+        turn()
+        settle_stack_secrets(kubectl, vault, spec, stack_secret_changes(kubectl, vault, spec))
+        if number < len(turns):
+            sleep(SETTLED_S)
+    if GRAFANA_PASSWORD in wanted[STACK].vault:
+        where = (_GRAFANA, f"--namespace={NAMESPACE}")
+        kubectl.text("rollout", "restart", *where)
+        waits = f"--timeout={_STARTS_WITHIN_S}s"
+        kubectl.text("rollout", "status", *where, waits, timeout_s=_STARTS_WITHIN_S + 30)
+    return tuple(sorted(wanted))
 
 
 def _vaulted(wanted: dict[str, StackSecret]) -> tuple[str, ...]:

@@ -14,12 +14,9 @@ from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
 from gcluster.lifecycle.cluster.progress import silent
 from gcluster.lifecycle.nodes.converge.pending import Pending
 from gcluster.lifecycle.nodes.converge.run import ConvergeResult
-from gcluster.lifecycle.operations import rotate as rotation
-from gcluster.lifecycle.operations.rotate import (
-    Rotated,
-    rotate_monitoring,
-    rotate_secret,
-)
+from gcluster.lifecycle.operations.rotate import kept as rotation
+from gcluster.lifecycle.operations.rotate.kept import Rotated, rotate_secret
+from gcluster.lifecycle.operations.rotate.monitoring import rotate_monitoring
 from gcluster.lifecycle.secrets.makers import make_secrets
 from gcluster.lifecycle.secrets.vault import SecretVault
 from gcluster.lifecycle.state import StateStore

@@ -21,8 +21,8 @@ from gcluster.inventory.hosts import ClusterInventory, Host
 from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
 from gcluster.lifecycle.cluster.progress import silent
 from gcluster.lifecycle.nodes.ssh import Answer, SshResult, SshSession, Unreachable
-from gcluster.lifecycle.operations import rotate as rotation
-from gcluster.lifecycle.operations.rotate import rotate_munge
+from gcluster.lifecycle.operations.rotate import munge as rotation
+from gcluster.lifecycle.operations.rotate.munge import rotate_munge
 from gcluster.lifecycle.secrets.vault import SecretVault
 
 OLD = b"old" * 20

@@ -21,8 +21,8 @@ from gcluster.lifecycle.cluster.progress import silent
 from gcluster.lifecycle.nodes.converge.pending import Pending
 from gcluster.lifecycle.nodes.converge.run import ConvergeResult
 from gcluster.lifecycle.nodes.ssh import Unreachable
-from gcluster.lifecycle.operations import rotate as rotation
-from gcluster.lifecycle.operations.rotate import Rotated, rotate_tunnels
+from gcluster.lifecycle.operations.rotate import kept as rotation
+from gcluster.lifecycle.operations.rotate.kept import Rotated, rotate_tunnels
 from gcluster.lifecycle.secrets.makers import public_key
 from gcluster.lifecycle.secrets.vault import SecretVault
 from gcluster.lifecycle.state import StateStore
