@@ -33,6 +33,7 @@ scheduler:
   suspend_after: 10s
   accounts: {{physics: {{users: [ada]}}}}
 users: [{{name: ada, uid: 2001}}]
+monitoring: {{prometheus: true}}
 smoke: {{allreduce: {{sizes: 8B..64KiB, iterations: 2}}}}
 """
 NODES = ("gpu001", "gpu002")
@@ -54,6 +55,11 @@ class Elastic(Bursting):
         for name in [node] if node else NODES:
             found += super().rented(name)
         return found
+
+    def answering(self) -> dict[str, int]:
+        """Return exporter -> how many of the nodes that come and go answer Prometheus there."""
+        found = self.live.metric('sum by (job) (up{instance=~"gpu.*"})')
+        return {one["metric"]["job"]: int(one["value"][1]) for one in found}
 
     def is_running(self, *names: str) -> bool:
         """Say whether pods of the account run."""
@@ -83,6 +89,10 @@ def test_pods_that_wait_get_as_many_nodes_as_they_need(elastic: Elastic) -> None
     for node in elastic.nodes().values():
         assert node["metadata"]["labels"]["partition.gcluster.local/main"] == "true"
         assert node["status"]["allocatable"]["nvidia.com/gpu"] == "8"
+
+
+def test_who_has_joined_is_scraped(elastic: Elastic) -> None:
+    until(lambda: elastic.answering() == {"node": 2, "gpu": 2, "kubelet": 2}, seconds=90)
 
 
 def test_up_leaves_them_as_they_are(elastic: Elastic) -> None:
@@ -124,6 +134,12 @@ def test_the_last_node_goes_when_it_is_idle(elastic: Elastic) -> None:
     elastic.live.free()
     elastic.until(lambda: not elastic.rented(), within_s=120)
     elastic.until(lambda: elastic.nodes() == {}, within_s=60)
+    until(lambda: elastic.answering() == {}, seconds=60)
+    about_them = 'ALERTS{instance=~"gpu.*"}'
+    until(lambda: elastic.live.metric(about_them) == [], seconds=30)
+    # None that was sent either: only what people and agents do on purpose has fired.
+    sent = 'max_over_time(ALERTS{alertstate="firing",severity!="none",instance=~"gpu.*"}[30m])'
+    assert elastic.live.metric(sent) == []
 
 
 def test_a_pod_without_capacity_has_its_reason(elastic: Elastic) -> None:

@@ -1,4 +1,4 @@
-"""Nodes that come and go with jobs are scraped while Slurm says that they run."""
+"""Nodes that come and go are scraped while Slurm or Kubernetes says that they are there."""
 
 from __future__ import annotations
 
@@ -41,6 +41,12 @@ def run(
             for n, a in running.items()
         ),
     ]
+    return written(program, patch, samples)
+
+
+def written(
+    program: ModuleType, patch: pytest.MonkeyPatch, samples: list[dict[str, Any]]
+) -> dict[str, list[Any]]:
     patch.setattr(program, "queried", lambda *_: samples)
     assert program.main() == 0
     return {
@@ -58,10 +64,11 @@ def test_who_runs_is_scraped_and_who_has_gone_is_not(
     )
     assert both == {
         "elastic-gpus.json": [(["10.0.0.2:2"], "gpu002")],
+        "elastic-kubelets.json": [],
         "elastic-nodes.json": [(["10.0.0.2:1"], "gpu002"), (["[fd00::1]:1"], "cpu001")],
     }
 
-    assert run(program, monkeypatch, {}) == {"elastic-gpus.json": [], "elastic-nodes.json": []}
+    assert not any(run(program, monkeypatch, {}).values())
 
 
 def test_where_no_slurmctld_answers_the_list_stays(
@@ -73,3 +80,30 @@ def test_where_no_slurmctld_answers_the_list_stays(
     monkeypatch.setattr(program, "queried", lambda *_: [])
     assert program.main() == 0
     assert "10.0.0.1:1" in (program.FOLDER / "targets/elastic-nodes.json").read_text()
+
+
+def test_who_is_a_node_of_kubernetes_is_scraped_and_without_an_answer_the_list_stays(
+    program: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pools = [{**POOLS[0], "ports": {"node": 1, "gpu": 2, "kubelet": 3}}]
+    (program.FOLDER / "elastic.json").write_text(json.dumps({"port": 9090, "pools": pools}))
+
+    def answered(nodes: dict[str, str]) -> dict[str, list[Any]]:
+        samples = [
+            {
+                "metric": {"__name__": "kube_node_info", "node": node, "internal_ip": address},
+                "value": [0, "1"],
+            }
+            for node, address in nodes.items()
+        ]
+        return written(program, monkeypatch, samples)
+
+    there = {"head": "10.0.0.1", "gpu001": "10.0.0.2", "gpu002": ""}  # one has no address yet
+    both = answered(there)
+    assert both == {
+        "elastic-gpus.json": [(["10.0.0.2:2"], "gpu001")],
+        "elastic-kubelets.json": [(["10.0.0.2:3"], "gpu001")],
+        "elastic-nodes.json": [(["10.0.0.2:1"], "gpu001")],
+    }
+    assert answered({}) == both
+    assert not any(answered({"head": "10.0.0.1"}).values())

@@ -24,7 +24,13 @@ NODES: list[dict[str, Any]] = [
     {
         "metadata": {"name": "gpu001"},
         "spec": {"unschedulable": True},
-        "status": {"conditions": [{"type": "Ready", "status": "Unknown"}]},
+        "status": {
+            "conditions": [{"type": "Ready", "status": "Unknown"}],
+            "addresses": [
+                {"type": "Hostname", "address": "gpu001"},
+                {"type": "InternalIP", "address": "10.0.0.2"},
+            ],
+        },
     },
     {"metadata": {"name": "gpu002"}, "spec": {}, "status": {}},
 ]
@@ -75,6 +81,8 @@ def test_silent_and_cordoned_nodes_and_owners_and_users_of_pods_are_there(page: 
     for line in (
         f'{ready}"true"}} 0',
         f'{ready}"unknown"}} 1',
+        'kube_node_info{node="gpu001",internal_ip="10.0.0.2"} 1',
+        'kube_node_info{node="gpu002",internal_ip=""} 1',
         'kube_node_spec_unschedulable{node="gpu001"} 1',
         'kube_node_spec_unschedulable{node="gpu002"} 0',
         'kube_pod_owner{namespace="physics",pod="train-0",owner_kind="Job",owner_name="train"} 1',

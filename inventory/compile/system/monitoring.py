@@ -346,16 +346,19 @@ def _targets(pools: Iterable[tuple[Host, ...]], port: int) -> list[Json]:
 
 
 def _elastic(node: NodeFacts, with_gpus: Collection[str]) -> list[Json]:
-    """Return the pools whose nodes Slurm makes for jobs, with the names that they may have."""
-    if not isinstance(node.spec.scheduler, SlurmScheduler):
+    """Return the pools whose nodes come for jobs or pods, with the names that they may have."""
+    scheduler = node.spec.scheduler
+    if not isinstance(scheduler, SlurmScheduler | KubernetesScheduler):
         return []
+    own = {"kubelet": _KUBELET_PORT} if isinstance(scheduler, KubernetesScheduler) else {}
     return [
         {
             "pool": pool,
             "site": node.spec.pools[pool].site,
             "nodes": list(names),
             "ports": {"node": EXPORTER_PORT}
-            | ({"gpu": GPU_EXPORTER_PORT} if pool in with_gpus else {}),
+            | ({"gpu": GPU_EXPORTER_PORT} if pool in with_gpus else {})
+            | own,
         }
         for pool, names in elastic_nodes(node.spec).items()
     ]

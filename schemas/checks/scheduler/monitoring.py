@@ -120,17 +120,6 @@ def _not_of_pods_here(context: CheckContext, monitoring: Monitoring) -> Iterator
             hint="leave to_owner out: all receivers get these alerts",
             relies_on=relied,
         )
-    for name, one in context.pools.items():
-        if one.is_elastic:
-            yield Finding(
-                summary=f'nodes that come and go in pool "{name}" have no metrics: Prometheus '
-                "scrapes the ones that are there when up runs",
-                path=("pools", name, "count"),
-                at_key=True,
-                severity=Severity.WARNING,
-                hint="gcluster up adds those that are there by then",
-                relies_on=relied,
-            )
 
 
 def _not_by_the_chart(kubernetes: KubernetesScheduler | None) -> Iterator[Finding]:

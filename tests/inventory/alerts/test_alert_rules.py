@@ -24,25 +24,31 @@ from gcluster.inventory.alerts import (
 )
 from gcluster.inventory.compile.kubernetes_objects.objects import SYSTEM_NAMESPACE
 from gcluster.schemas.catalog import load_catalog
+from gcluster.schemas.spec.units import Duration
 
 CASES = Path(__file__).parents[2] / "cases"
 KNOWN: dict[str, dict[str, Any]] = yaml.safe_load(
     (CASES / "alerts.yaml").read_text(encoding="utf-8")
 )
 EVERYTHING = get_args(Condition)
+LONG_S = 3600
 
 
 def rules_of(text: str) -> list[dict[str, Any]]:
     return [rule for group in yaml.safe_load(text)["groups"] for rule in group["rules"]]
 
 
-def promtool_tests(name: str, folder: Path) -> Path:
-    """Write the cases of an alert as promtool reads them."""
-    case, rule = KNOWN[name], alert_rules()[name]
-    expected = {
-        "exp_labels": {"severity": rule.severity, **case["labels"]},
+def expected_of(name: str) -> dict[str, Any]:
+    case = KNOWN[name]
+    return {
+        "exp_labels": {"severity": alert_rules()[name].severity, **case["labels"]},
         "exp_annotations": {"summary": case["summary"], "runbook": f"gcluster explain {name}"},
     }
+
+
+def promtool_tests(name: str, folder: Path) -> Path:
+    """Write the cases of an alert as promtool reads them."""
+    case, expected = KNOWN[name], expected_of(name)
     tests = [
         {
             "name": "fires and ends",
@@ -58,6 +64,21 @@ def promtool_tests(name: str, folder: Path) -> Path:
             for why, series in case["quiet"].items()
         ),
     ]
+    return written(folder, [(name, test) for test in tests])
+
+
+def scraped(series: dict[str, str], instance: str | None) -> dict[str, str]:
+    """Return the series with that of the node's exporter, where they don't say how it does."""
+    says = any(key.startswith("up{") and f'"{instance}"' in key for key in series)
+    return series if instance is None or says else {**series, up_of(instance): "1x6000"}
+
+
+def up_of(instance: str) -> str:
+    return f'up{{job="node",instance="{instance}"}}'
+
+
+def written(folder: Path, tests: list[tuple[str, dict[str, Any]]]) -> Path:
+    """Write tests of alerts as promtool reads them, next to the rules."""
     (folder / "rules.yml").write_text(rule_file(EVERYTHING), encoding="utf-8")
     document = {
         "rule_files": ["rules.yml"],
@@ -66,18 +87,67 @@ def promtool_tests(name: str, folder: Path) -> Path:
             {
                 "name": test["name"],
                 "interval": "15s",
-                "input_series": [{"series": s, "values": v} for s, v in test["series"].items()],
+                "input_series": [
+                    {"series": s, "values": v}
+                    for s, v in scraped(
+                        test["series"], KNOWN[name]["labels"].get("instance")
+                    ).items()
+                ],
                 "alert_rule_test": [
                     {"eval_time": at, "alertname": name, "exp_alerts": alerts}
                     for at, alerts in test["alerts"].items()
                 ],
             }
-            for test in tests
+            for name, test in tests
         ],
     }
     path = folder / "test.yml"
     path.write_text(yaml.safe_dump(document), encoding="utf-8")
     return path
+
+
+def until(values: str, number: int) -> str:
+    """Return the first samples of a series as promtool has them, and that it has ended then."""
+    samples: list[str] = []
+    for word in values.split():
+        found = re.fullmatch(r"(stale|_|[-0-9.e]+?)([+-][0-9.]+)?(?:x([0-9]+))?", word)
+        assert found is not None, word
+        first, step, times = found[1], float(found[2] or 0), found[3]
+        if first in {"_", "stale"}:
+            samples += [first] * int(times or 1)
+        else:
+            samples += [f"{float(first) + i * step:.15g}" for i in range(int(times or 0) + 1)]
+    return " ".join([*samples[:number], "stale"])
+
+
+@pytest.mark.monitoring
+def test_a_node_that_is_removed_leaves_no_alert_behind(tmp_path: Path) -> None:
+    """Neither one that fired, nor one that fires then; other nodes stay."""
+    others = {
+        'gcluster_slurm_node_drained{node="other"}': "0x7000",
+        'kube_node_spec_unschedulable{node="other"}': "0x7000",
+    }
+    tests = []
+    for name, case in KNOWN.items():
+        if "instance" not in case["labels"]:
+            continue
+        seconds = round(Duration.parse(case["at"]).value)
+        if seconds > LONG_S:  # a day of samples; what they say is of one moment
+            continue
+        series = scraped(case["fires"], case["labels"]["instance"])
+        gone = {key: until(values, seconds // 15 + 1) for key, values in series.items()}
+        alerts = {case["at"]: [expected_of(name)], f"{seconds + 30}s": [], f"{seconds + 300}s": []}
+        tests.append((name, {"name": name, "series": gone | others, "alerts": alerts}))
+    assert len(tests) > 30
+    promtool = shutil.which("promtool")
+    assert promtool is not None, "make test-monitoring brings promtool"
+
+    done = subprocess.run(
+        [promtool, "test", "rules", str(written(tmp_path, tests))],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.monitoring

@@ -209,9 +209,30 @@ def test_nodes_of_kubernetes_made_here_have_the_same_and_kubernetes_own_metrics(
     assert quiet == inhibitions("kubernetes")
     configured = head["prometheus.configure"].variables
     assert configured["prometheus_kubernetes"] is True
+    assert given["prometheus_elastic"] == []
     written = set(str(configured["prometheus_rules"]).replace("\n", " ").split())
     assert {"KubeNodeDown", "KubeMetricsOld", "KubeGpusWasted", "UnitFailed", "GpuXid"} <= written
     assert written.isdisjoint({"NodeDown", "SlurmControllerDown", "KubeMetricsDown", "GpusWasted"})
+
+
+def test_nodes_of_kubernetes_that_come_and_go_may_be_scraped_and_are_on_no_other_list() -> None:
+    text = _SPEC.replace("{type: slurm}", "{type: kubernetes, kueue: false}")
+    text = text.replace("  login: {site: here, role: login, count: 2}\n", "")
+    text = text.replace("COUNT", "{min: 1, max: 3}")
+    loaded = load_text(f"{text}monitoring: {{prometheus: true}}\n")
+    assert loaded.spec is not None, loaded.diagnostics
+    given = steps(golden.compiled(loaded.spec), "head")["prometheus.join"].variables
+
+    assert given["prometheus_elastic"] == [
+        {
+            "pool": "gpu",
+            "site": "here",
+            "nodes": ["gpu002", "gpu003"],
+            "ports": {"node": 9100, "gpu": 9400, "kubelet": 10250},
+        }
+    ]
+    [_, fixed] = given["prometheus_kubelet_targets"]
+    assert fixed["labels"]["instance"] == "gpu001"
 
 
 def test_amd_s_gpus_have_amd_s_exporter_and_their_rules_and_nothing_more_is_scraped() -> None:

@@ -2,8 +2,9 @@
 """Write the addresses of nodes that come and go with jobs into the files that Prometheus watches.
 
 Slurm's exporter on the controller has the address of each such node while it runs
-(gcluster_slurm_node_address); a timer runs this next to Prometheus, which is queried for them.
-Where no slurmctld answers, the files stay as they are.
+(gcluster_slurm_node_address), Kubernetes' figures have those of all nodes (kube_node_info, whose
+names and labels are kube-state-metrics'); a timer runs this next to Prometheus, which is queried
+for them. Where no slurmctld answers, or nothing is known of any node, the files stay as they are.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(os.environ.get("GCLUSTER_PROMETHEUS", "/etc/gcluster/prometheus"))
-QUERY = '{__name__=~"gcluster_slurm_node_address|gcluster_slurm_up"}'
+QUERY = '{__name__=~"gcluster_slurm_node_address|gcluster_slurm_up|kube_node_info"}'
 LIMIT_S = 10
 
 
@@ -41,13 +42,20 @@ def queried(folder: Path, port: int) -> list[Mapping[str, Any]]:
 
 
 def addresses(samples: Iterable[Mapping[str, Any]]) -> dict[str, str] | None:
-    """Return node -> address of those that run; None where no slurmctld answers."""
+    """Return node -> address of those that run; None where no scheduler says it.
+
+    A cluster of Kubernetes has a control plane, which is a node: an answer without any is none.
+    """
     found: dict[str, str] = {}
     answers = False
     for sample in samples:
         labels = sample["metric"]
         if labels["__name__"] == "gcluster_slurm_up":
             answers = answers or float(sample["value"][1]) == 1
+        elif labels["__name__"] == "kube_node_info":
+            answers = True
+            if labels.get("internal_ip"):
+                found[labels["node"]] = labels["internal_ip"]
         else:
             found[labels["node"]] = labels["address"]
     return found if answers else None
@@ -61,7 +69,7 @@ def targets(
     Args:
         pools: each with its name, site, nodes and the ports of its exporters.
         running: node -> address; nodes that no pool has are left out.
-        exporter: node or gpu.
+        exporter: node, gpu or kubelet.
     """
     found = []
     for pool in pools:
@@ -87,7 +95,7 @@ def write(path: Path, content: list[dict[str, Any]]) -> None:
 
 
 def main() -> int:
-    """Write both files; return 1 where Prometheus doesn't answer."""
+    """Write a file for each exporter; return 1 where Prometheus doesn't answer."""
     settings = json.loads((FOLDER / "elastic.json").read_text(encoding="utf-8"))
     try:
         running = addresses(queried(FOLDER, int(settings["port"])))
@@ -95,7 +103,7 @@ def main() -> int:
         print(f"Prometheus doesn't answer: {error}", file=sys.stderr)
         return 1
     if running is not None:
-        for exporter in ("node", "gpu"):
+        for exporter in ("node", "gpu", "kubelet"):
             path = FOLDER / f"targets/elastic-{exporter}s.json"
             write(path, targets(settings["pools"], running, exporter))
     return 0

@@ -4,8 +4,8 @@
 A timer runs it on the host of Prometheus, which is a control plane: two queries of the API server
 each time. Names and labels are those of kube-state-metrics (docs/metrics/cluster/node-metrics.md,
 docs/metrics/workload/pod-metrics.md, 2.20), of which it writes what alerts, prices and pages query;
-the labels uid and owner_is_controller are left out. kube-state-metrics itself comes as an image,
-and nodes made on this machine have no registry.
+the labels uid and owner_is_controller, and of kube_node_info all but the address, are left out.
+kube-state-metrics itself comes as an image, and nodes made on this machine have no registry.
 
 Where the API server doesn't answer, the file stays as it is: its age is an alert.
 """
@@ -33,6 +33,7 @@ KUBECTL = [
 LIMIT_S = 30
 USER_LABEL = "gcluster.local/user"
 METRICS = {
+    "kube_node_info": ("gauge", "Information about a cluster node."),
     "kube_node_status_condition": ("gauge", "The condition of a cluster node."),
     "kube_node_spec_unschedulable": ("gauge", "Whether a node can schedule new pods."),
     "kube_pod_owner": ("gauge", "Information about the pod's owner."),
@@ -81,9 +82,12 @@ def listed(kind: str) -> list[Resource]:
 
 
 def of_nodes(nodes: Iterable[Resource]) -> Iterator[Sample]:
-    """Yield the conditions of nodes, and which of them take no pods."""
+    """Yield the addresses and conditions of nodes, and which of them take no pods."""
     for node in nodes:
         name = {"node": str(node["metadata"]["name"])}
+        addresses = node.get("status", {}).get("addresses", [])
+        internal = (str(a["address"]) for a in addresses if a["type"] == "InternalIP")
+        yield "kube_node_info", name | {"internal_ip": next(internal, "")}, 1
         yield "kube_node_spec_unschedulable", name, int(bool(node["spec"].get("unschedulable")))
         for condition in node.get("status", {}).get("conditions", []):
             for status in ("true", "false", "unknown"):
