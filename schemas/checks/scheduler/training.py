@@ -14,6 +14,7 @@ from ...spec import (
     Parallel,
     Pool,
     ScratchStorage,
+    Storage,
     TorchtitanWorkload,
     Workload,
 )
@@ -135,7 +136,9 @@ def workload_storage(context: CheckContext) -> Iterator[Finding]:
     """All nodes of a workload mount what it reads and where it saves.
 
     Checkpoints outlive the nodes that wrote them, and other nodes resume from them: so they are on
-    storage that may be written, and not on the nodes' own disks.
+    storage that may be written, and not on the nodes' own disks. Nor are they saved to a bucket of
+    S3: its client, mount-s3, renames no file and appends to none, and what says that a checkpoint
+    is complete, here and in PyTorch's own format, is renamed into place. Copies need neither.
     """
     for name, workload, place in placed(context):
         uses: list[tuple[str, PathTuple]] = [
@@ -145,13 +148,17 @@ def workload_storage(context: CheckContext) -> Iterator[Finding]:
         if saved is not None:
             uses.append((saved.to, (AT, name, "checkpoint", "to")))
         for storage, path in uses:
-            problem = _unusable(context, storage, place, saves=path[-1] == "to")
+            saves = path[-1] == "to"
+            hint = "name a storage that all its nodes mount" + " and may write" * saves
+            problem = _unusable(context, storage, place, saves=saves)
+            if problem is None and saves and _renames_nothing(context.storage.get(storage)):
+                problem = f'"{storage}" is a bucket of S3, where mount-s3 can\'t rename files'
+                hint = f"save to a file system, and write copies: [{storage}]"
             if problem is not None:
                 yield Finding(
                     summary=f'workload "{name}": {problem}',
                     path=path,
-                    hint="name a storage that all its nodes mount"
-                    + (" and may write" if path[-1] == "to" else ""),
+                    hint=hint,
                     relies_on=(path, ("storage", storage), (AT, name, "partition"), *NEEDS),
                 )
 
@@ -169,6 +176,16 @@ def _unusable(context: CheckContext, name: str, place: WorkloadPlace, *, saves: 
     if without and context.mounts.is_certain(name):
         return f'nodes of {listing(without)} don\'t mount "{name}"'
     return None
+
+
+def _renames_nothing(storage: Storage | None) -> bool:
+    """Whether the program that mounts a storage can't rename files.
+
+    Source: awslabs/mountpoint-s3, doc/SEMANTICS.md, "You cannot rename an existing file" (of the
+    buckets of S3 only directory buckets can, and those need --incremental-upload to append).
+    gcsfuse and blobfuse2 rename.
+    """
+    return isinstance(storage, ObjectStorage) and storage.bucket.startswith("s3://")
 
 
 @check("GC1219", summary="Checkpoints of a workload can't be copied so.")

@@ -1,12 +1,12 @@
-"""Homes that all nodes share, and whole file systems that are exported."""
+"""Homes that all nodes share, whole file systems that are exported, and what local nodes lack."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from ...derived.storage import mount_point
-from ...diagnostics import PathTuple, Severity
-from ...spec import NfsStorage
+from ...diagnostics import PathTuple, Severity, listing
+from ...spec import FileService, LocalSite, NfsStorage
 from ..context import CheckContext
 from ..registry import Finding, check
 
@@ -55,3 +55,40 @@ def home_not_shared(context: CheckContext) -> Iterator[Finding]:
         hint=f"add to storage: home: {{type: nfs, mount: /home, server: {server}}}",
         relies_on=(("users",), ("storage", "*", "mount"), ("pools",), ("sites",)),
     )
+
+
+@check("GC472", summary="Local nodes don't mount what other nodes would.")
+def unmounted_by_local_nodes(context: CheckContext) -> Iterator[Finding]:
+    """Nodes of a local site are containers: of the spec's storage they have NFS alone.
+
+    A folder of this machine simulates it. No role mounts buckets, Lustre or GPFS there, and their
+    disks are no NVMe of their own, so a job would find an empty folder of its node. Under
+    Kubernetes drivers mount for the pods.
+    """
+    if context.kubernetes is not None:
+        return
+    for name, storage in context.storage.items():
+        if isinstance(storage, NfsStorage | FileService):
+            continue
+        local = [
+            pool
+            for pool in context.mounts.mounted_by(name)
+            if isinstance(context.sites.get(context.pools[pool].site), LocalSite)
+        ]
+        if local and context.mounts.is_certain(name):
+            tag = storage.__struct_config__.tag
+            server = next((n for n, p in context.pools.items() if not p.is_compute), local[0])
+            others = [p for p in context.mounts.mounted_by(name) if p not in local]
+            yield Finding(
+                summary=f'storage "{name}": local nodes of {listing(local)} don\'t mount {tag}',
+                path=("storage", name, "type"),
+                hint=f"name the pools that mount it: pools: [{', '.join(others)}]"
+                if others
+                else f"write type: nfs with server: {server}, which a folder simulates there",
+                relies_on=(
+                    ("storage", name),
+                    ("pools", "*", "site"),
+                    ("sites", "*", "provider"),
+                    ("scheduler", "type"),
+                ),
+            )
