@@ -266,6 +266,8 @@ class Staged(msgspec.Struct, frozen=True, kw_only=True):
     """Its own mount point."""
     within: float
     """Seconds that staging may take."""
+    own: bool = False
+    """Each node has its own, on its own disks."""
 
 
 def data_locations(spec: ClusterSpec, pool: str) -> dict[str, DataLocation]:
@@ -304,6 +306,7 @@ def staged(spec: ClusterSpec, pool: str) -> tuple[Staged, ...]:
             source=mount_point(spec.storage[storage.copy_of]),
             destination=mount_point(storage),
             within=storage.stage_within.value,
+            own=isinstance(storage, ScratchStorage),
         )
         for name, storage in spec.storage.items()
         if name in mounted and storage.copy_of in mounted and storage.stage_within is not None

@@ -32,13 +32,14 @@ class Node:
         self.has("scontrol", f'[ "$2" = hostnames ] && echo gpu1 || echo "$@" >> {folder}/told')
         self.mounts(self.bucket, self.warm)
 
-    def write_settings(self, within_s: int) -> None:
+    def write_settings(self, within_s: int, **more: bool) -> None:
         """Write what the role writes."""
         copy = {
             "name": "warm",
             "source": str(self.bucket),
             "destination": str(self.warm),
             "within_s": within_s,
+            **more,
         }
         before = {"burst": {"needs": ["data"], "copies": {"data": "warm", "warm": "warm"}}}
         self.settings.write_text(json.dumps({"copies": [copy], "before_jobs": before}))
@@ -191,3 +192,41 @@ def test_slurm_s_prolog_stages_and_lets_the_job_be_held(node: Node) -> None:
     )
     assert run.returncode == 0, run.stderr
     assert (node.warm / "shard").exists()
+
+
+def test_each_node_of_a_job_fills_its_own_disks(node: Node) -> None:
+    node.write_settings(within_s=20, own=True)
+    assert node.run("--job", node="gpu2").returncode == 0
+    assert (node.warm / "shard").read_text() == "data"
+
+
+WRONG = f"{'0' * 64}  shard\n"
+RIGHT = "3a6eb0790f39ac87c94f3856b2dd2c5d110e6811602261a9a923d3bb23adc8b7  shard\n"
+"""SHA-256 of "data"."""
+
+
+def test_a_job_whose_data_has_other_hashes_is_held_with_the_file_s_name(node: Node) -> None:
+    (node.bucket / "SHA256SUMS").write_text(WRONG)
+    assert node.run("--job").returncode == 0
+    first, second = node.answer.splitlines()
+    assert first == "requeuehold 7"
+    assert f"warm: {node.bucket}/shard: its content is not what SHA256SUMS says;" in second
+    assert not (node.warm / "shard").exists()
+
+
+def test_a_job_has_the_number_of_files_that_were_checked(node: Node) -> None:
+    (node.bucket / "SHA256SUMS").write_text(RIGHT)
+    assert node.run("--job").returncode == 0
+    assert node.answer.startswith("update JobId=7 AdminComment=gcluster: warm: copied 2, ")
+    assert node.answer.endswith("failed 0, 1 as SHA256SUMS says\n")
+
+
+@pytest.mark.parametrize(("state", "code"), [("PENDING JobHeldUser", 0), ("RUNNING None", 1)])
+def test_a_job_that_another_of_its_nodes_has_held_blames_no_node(
+    node: Node, state: str, code: int
+) -> None:
+    node.write_settings(within_s=20, own=True)
+    (node.bucket / "SHA256SUMS").write_text(WRONG)
+    node.has("scontrol", '[ "$2" = hostnames ] && echo gpu1 || [ "$1" != requeuehold ]')
+    node.has("squeue", f"echo {state}")
+    assert node.run("--job", node="gpu2").returncode == code

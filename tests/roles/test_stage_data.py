@@ -125,3 +125,79 @@ def test_links_at_the_destination_lead_nowhere(source: Path, tmp_path: Path, pla
     assert run.returncode == 1, run.stdout
     assert "failed 1" in run.stdout
     assert list(elsewhere.iterdir()) == [] if place == "train" else elsewhere.read_text() == "mine"
+
+
+def sums(source: Path) -> None:
+    """Have the real sha256sum write what the files are, names with line feeds too."""
+    names = sorted(str(each.relative_to(source)) for each in source.rglob("*") if each.is_file())
+    names = [name for name in names if name not in ("SHA256SUMS", "link")]
+    done = subprocess.run(["sha256sum", *names], cwd=source, stdout=subprocess.PIPE, check=True)
+    (source / "SHA256SUMS").write_bytes(done.stdout)
+
+
+def test_files_are_held_against_the_hashes_next_to_them(source: Path, tmp_path: Path) -> None:
+    (source / "two\nlines\\").write_text("x")
+    sums(source)
+    hot = tmp_path / "hot"
+
+    run = stage(source, hot)
+    again = stage(source, hot)
+
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout.endswith("failed 0, 3 as SHA256SUMS says\n")
+    assert "copied 0" in again.stdout
+    assert again.stdout.endswith("failed 0, 3 as SHA256SUMS says\n")
+    there = subprocess.run(["sha256sum", "--check", "--quiet", "SHA256SUMS"], cwd=hot, check=False)
+    assert there.returncode == 0
+
+
+def test_a_file_that_is_wrong_at_its_source_is_named_and_not_copied(
+    source: Path, tmp_path: Path
+) -> None:
+    sums(source)
+    (source / "readme").write_text("SMALL")
+
+    run = stage(source, tmp_path / "hot")
+
+    assert run.returncode == 1
+    assert run.stderr == f"{source}/readme: its content is not what SHA256SUMS says\n"
+    assert run.stdout.endswith("failed 1, 1 as SHA256SUMS says\n")
+    assert not (tmp_path / "hot/readme").exists()
+
+
+def test_a_copy_that_went_bad_is_made_again(source: Path, tmp_path: Path) -> None:
+    sums(source)
+    stage(source, tmp_path / "hot")
+    bad = tmp_path / "hot/readme"
+    before = bad.stat()
+    bad.write_text("SMALL")
+    os.utime(bad, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+    run = stage(source, tmp_path / "hot")
+
+    assert run.returncode == 0, run.stderr
+    assert "copied 1" in run.stdout
+    assert bad.read_text() == "small"
+
+
+def test_a_file_that_is_missing_at_its_source_is_named(source: Path, tmp_path: Path) -> None:
+    sums(source)
+    (source / "readme").unlink()
+
+    run = stage(source, tmp_path / "hot")
+
+    assert run.returncode == 1
+    assert run.stderr == f"{source}/readme: it is missing, and SHA256SUMS names it\n"
+
+
+@pytest.mark.parametrize("line", ["no hash", f"{'0' * 64}  ../readme", f"{'0' * 64}  /etc/passwd"])
+def test_hashes_that_cannot_be_read_or_lead_outside_are_an_error(
+    source: Path, tmp_path: Path, line: str
+) -> None:
+    (source / "SHA256SUMS").write_text(line + "\n")
+
+    run = stage(source, tmp_path / "hot")
+
+    assert run.returncode == 1
+    assert run.stderr.startswith(f"{source}: SHA256SUMS ")
+    assert not (tmp_path / "hot/readme").exists()

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ....schemas.derived.storage import data_locations, staged
+from ....schemas.spec import SlurmScheduler
 from ..node import NodeFacts
 from ..roles import role_compiler
-from ..slurm.scheduling import spill_partitions
+from ..slurm.scheduling import spill_partitions, written_partitions
 from ..steps import Json, Phase, Stage, Step
 
 
@@ -27,6 +28,7 @@ def staging_steps(node: NodeFacts) -> list[Step]:
                 "source": each.source,
                 "destination": each.destination,
                 "within_s": int(each.within),
+                **({"own": True} if each.own else {}),
             }
             for each in copies
         ],
@@ -47,12 +49,13 @@ def staging_steps(node: NodeFacts) -> list[Step]:
 
 
 def _before_jobs(node: NodeFacts) -> Iterator[tuple[str, tuple[str, ...], dict[str, Json]]]:
-    """Yield a partition that jobs spill to here, what they need, and which copies hold it.
+    """Yield the partitions of a pool, what their jobs need, and which copies hold it.
 
-    A job may name other data than its partition does (`--comment data=...`), so all go there.
+    A job may name other data than its partition does (`--comment data=...`), so all go there. Only
+    of jobs that spilled here it is known what they need when they don't say it.
     """
     pool, spec = node.name, node.spec
-    partition = spill_partitions(spec).get(pool)
+    spilled = spill_partitions(spec).get(pool)
     can = {each.storage for each in staged(spec, pool)}
     copies: dict[str, Json] = {
         word: there.storage
@@ -65,5 +68,8 @@ def _before_jobs(node: NodeFacts) -> Iterator[tuple[str, tuple[str, ...], dict[s
         if partition_spec.spill is not None and partition_spec.spill.to == pool
         for word in partition_spec.spill.only.data
     }
-    if partition is not None and copies:
-        yield partition, tuple(sorted(needs)), copies
+    if not copies or not isinstance(spec.scheduler, SlurmScheduler):
+        return
+    for name, partition in written_partitions(spec).items():
+        if pool in partition.pools:
+            yield name, tuple(sorted(needs)) if name == spilled else (), copies

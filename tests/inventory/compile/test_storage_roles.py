@@ -159,9 +159,17 @@ def test_nodes_that_mount_a_copy_and_its_source_can_stage_it() -> None:
         "staging_copies": [
             {"name": "fast", "source": "/lake", "destination": "/fast", "within_s": 1800}
         ],
-        "staging_before_jobs": {},
+        # Of a job that spilled nowhere, only what it names itself (--comment data=fast).
+        "staging_before_jobs": {"main": {"needs": [], "copies": {"fast": "fast"}}},
     }
     assert not [key for key in steps("head", storage) if key.startswith("staging")]
+
+
+def test_a_copy_on_the_nodes_own_disks_is_each_nodes_own() -> None:
+    fast = {"type": "local-nvme", "format": True, "mount": "/fast", "copy_of": "lake"}
+    answer = steps("gpu", {"lake": LAKE, "fast": {**fast, "stage_within": "30m"}})
+    (copy,) = answer["staging.configure"].variables["staging_copies"]
+    assert copy["own"] is True
 
 
 def test_slurm_waits_for_a_prolog_as_long_as_its_staging_may_take() -> None:

@@ -5,9 +5,11 @@ usage: gcluster-stage.py NAME...            stage these now; for users and their
        gcluster-stage.py --mounted NAME...  only check that both sides of each are mounted
        gcluster-stage.py --job              what the job SLURM_JOB_ID needs; for Slurm's prolog
 
-Only one node stages a storage at a time; others wait for it, inside the same limit. With --job only
-the first node of the job copies: the job starts when all its nodes are through. A job whose data
-can't be staged is requeued, held, with the reason as its AdminComment: the node is not to blame.
+Only one node stages a storage at a time; others wait for it, inside the same limit. With --job the
+first node of the job copies, and to their own disks (a copy that is `own`) all of them: the job
+starts when all its nodes are through. A job whose data can't be staged, or is not what its
+SHA256SUMS says, is requeued, held, with the reason as its AdminComment: the node is not to blame.
+Where there is a SHA256SUMS, the first node writes there too how many files are as it says.
 Ends with 0 when all is there, 1 when not.
 """
 
@@ -29,6 +31,7 @@ Copy = dict[str, Any]
 SETTINGS = Path(os.environ.get("GCLUSTER_STAGING", "/etc/gcluster/staging.json"))
 STAGE_DATA = Path(__file__).resolve().with_name("stage-data.py")
 LOCK = ".gcluster-staging"
+SUMS = "SHA256SUMS"
 OUT_OF_TIME = 3
 """Status of stage-data.py."""
 BEAT_S = float(os.environ.get("GCLUSTER_STAGING_BEAT", "5"))
@@ -98,8 +101,11 @@ def alone(folder: str, end: float) -> Iterator[None]:
             lock.unlink()
 
 
-def stage(copy: Copy) -> None:
-    """Bring one storage's data, inside its limit."""
+def stage(copy: Copy) -> str:
+    """Bring one storage's data, inside its limit; return what was done.
+
+    Raises StagingError: it isn't all there, or not as its SHA256SUMS says.
+    """
     mounted(copy)
     end = time.monotonic() + copy["within_s"]
     try:
@@ -111,16 +117,15 @@ def stage(copy: Copy) -> None:
         raise StagingError(f"{copy['name']}: {error}") from None
     except StagingError as failed:
         raise StagingError(f"{copy['name']}: {failed}") from None
-    reason = (done.stderr.strip().splitlines() or done.stdout.strip().splitlines() or ["no word"])[
-        -1
-    ]
+    words = done.stderr.strip().splitlines() or done.stdout.strip().splitlines() or ["no word"]
+    reason = words[0] + (f" (and {len(words) - 1} more)" if len(words) > 1 else "")
     if done.returncode == OUT_OF_TIME:
         raise StagingError(
             f"{copy['name']} was not there in {copy['within_s']} s; what was copied is kept"
         )
     if done.returncode:
         raise StagingError(f"{copy['name']}: {reason}")
-    print(f"{copy['name']}: {done.stdout.strip()}")
+    return f"{copy['name']}: {done.stdout.strip()}"
 
 
 def chosen(names: list[str]) -> list[Copy]:
@@ -157,17 +162,37 @@ def for_job() -> None:
     job, partition = os.environ["SLURM_JOB_ID"], os.environ.get("SLURM_JOB_PARTITION", "")
     paths = settings()["before_jobs"].get(partition)
     names = sorted(needed(paths)) if paths else []
-    if not names or not is_first_node():
+    if not names:
         return
+    is_first = is_first_node()
     try:
-        for copy in chosen(names):
-            stage(copy)
+        copies = [copy for copy in chosen(names) if is_first or copy.get("own")]
+        said = [stage(copy) for copy in copies]
     except StagingError as failed:
         print(failed, file=sys.stderr)
         why = f"data is not there: {failed}; scontrol release {job} tries again"
-        reason = f"AdminComment=gcluster: {why}"
-        subprocess.run(["scontrol", "requeuehold", job], check=True)
-        subprocess.run(["scontrol", "update", f"JobId={job}", reason], check=False)
+        hold(job)
+        remark(job, why)
+    else:
+        checked = [each for each in said if SUMS in each]
+        if is_first and checked:
+            remark(job, "; ".join(checked))
+
+
+def hold(job: str) -> None:
+    """Put a job back in line, held; another of its nodes may have done so already."""
+    done = subprocess.run(["scontrol", "requeuehold", job], check=False)
+    if done.returncode:
+        words = ["squeue", "--noheader", f"--jobs={job}", "--format=%T %r"]
+        state = subprocess.run(words, capture_output=True, text=True, check=False).stdout
+        if not state.startswith(("PENDING", "COMPLETING", "REQUEUE")):
+            done.check_returncode()
+
+
+def remark(job: str, text: str) -> None:
+    """Write the result on the job, where `scontrol show job` and sacct have it."""
+    words = ["scontrol", "update", f"JobId={job}", f"AdminComment=gcluster: {text}"]
+    subprocess.run(words, check=False)
 
 
 def main() -> None:
@@ -184,7 +209,10 @@ def main() -> None:
             for_job()
             return
         for copy in chosen(args.names):
-            (mounted if args.mounted else stage)(copy)
+            if args.mounted:
+                mounted(copy)
+            else:
+                print(stage(copy))
     except (StagingError, subprocess.CalledProcessError) as failed:
         sys.exit(str(failed))
 

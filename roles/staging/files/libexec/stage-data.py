@@ -6,8 +6,15 @@ usage: stage-data.py [--jobs N] [--within SECONDS] [--check] SOURCE DESTINATION
 Files that have the same size and time in both are left alone; with --check their content is
 compared too. Others are copied into NAME.gcluster-part, which a later run continues; it gets its
 name, time and mode only when its SHA-256, read back, is the source's. Nothing is removed at the
-destination, and a file that is newer there is not overwritten. Exits with 0 when all is copied, 3
-when the time is over, 1 when something failed; the last line has the amount.
+destination, and a file that is newer there is not overwritten.
+
+Where SOURCE has a file SHA256SUMS, as sha256sum(1) writes it, all that it names is held against it,
+at the destination too: what differs at the source is an error, what differs in the copy is copied
+again. What was found right is kept in DESTINATION/.gcluster-checked with size and times, and read
+again when one of them has changed.
+
+Exits with 0 when all is copied, 3 when the time is over, 1 when something failed; the last line has
+the amount.
 """
 
 from __future__ import annotations
@@ -16,22 +23,94 @@ import argparse
 import concurrent.futures
 import contextlib
 import hashlib
+import json
 import os
+import re
 import stat
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import IO, Any, NoReturn
 
 Hash = Any  # hashlib has no public name for it
 PIECE = 8 << 20
 PART = ".gcluster-part"
+SUMS = "SHA256SUMS"
+CHECKED = ".gcluster-checked"
+LINE = re.compile(r"(?P<escaped>\\?)(?P<sha256>[0-9a-f]{64}) [ *](?P<name>.+)")
+"""Of SHA256SUMS; a name with line feeds or backslashes has them escaped (GNU coreutils)."""
 
 
 class OutOfTimeError(Exception):
     """The time for staging is over."""
+
+
+class Sums:
+    """The hashes that files must have, and what was found right before."""
+
+    def __init__(self, source: Path, destination: Path) -> None:
+        """Read SHA256SUMS, where there is one.
+
+        Raises:
+            ValueError: a line of it can't be read, or leads out of the tree.
+        """
+        self._file, self._lock = destination / CHECKED, threading.Lock()
+        self._checked: dict[str, list[Any]] = {}
+        self.right: set[str] = set()
+        try:
+            text = (source / SUMS).read_text(encoding="utf-8", errors="surrogateescape")
+        except FileNotFoundError:
+            text = ""
+        self.wanted = dict(map(self._entry, filter(None, text.split("\n"))))
+        with contextlib.suppress(OSError, ValueError, TypeError):
+            known = json.loads(self._file.read_text()) if self.wanted else {}
+            self._checked = {str(name): list(seen) for name, seen in known.items()}
+
+    @staticmethod
+    def _entry(line: str) -> tuple[str, str]:
+        found = LINE.fullmatch(line)
+        if found is None:
+            raise ValueError(f"{SUMS} has a line that sha256sum doesn't write: {line[:80]}")
+        name = found["name"]
+        if found["escaped"]:
+            name = re.sub(r"\\(.)", lambda each: {"n": "\n"}.get(each[1], each[1]), name)
+        path = PurePath(name)
+        if path.is_absolute() or ".." in path.parts:
+            raise ValueError(f"{SUMS} names a file outside: {name}")
+        return str(path), found["sha256"]
+
+    def was_right(self, name: str, now: os.stat_result) -> bool:
+        """Whether this copy was found right, and nothing has written to it since."""
+        is_so = self._checked.get(name) == self._mark(name, now)
+        if is_so:
+            self.right.add(name)
+        return is_so
+
+    def is_right(self, name: str, now: os.stat_result) -> None:
+        """Keep that a copy was found right."""
+        with self._lock:
+            self._checked[name] = self._mark(name, now)
+            self.right.add(name)
+
+    def _mark(self, name: str, now: os.stat_result) -> list[Any]:
+        return [self.wanted.get(name), now.st_size, now.st_mtime_ns, now.st_ctime_ns, now.st_ino]
+
+    def keep(self) -> None:
+        """Write what was found right; without it all is read again."""
+        if not self.wanted:
+            return
+        new = self._file.with_name(f"{CHECKED}.{os.getpid()}{PART}")
+        try:
+            with contextlib.suppress(OSError):
+                new.unlink()
+            with opened_new(new) as file:
+                known = {name: self._checked[name] for name in sorted(self.right)}
+                file.write(json.dumps(known).encode())
+            new.replace(self._file)
+        except OSError as error:
+            print(f"{self._file}: {error.strerror}", file=sys.stderr)
 
 
 class Stage:
@@ -43,6 +122,8 @@ class Stage:
         self.end = time.monotonic() + within if within else None
         self.lock = threading.Lock()
         self.done = {"copied": 0, "bytes": 0, "same": 0, "failed": 0}
+        self.sums = Sums(source, destination)
+        self.found: set[str] = set()
 
     def count(self, **more: int) -> None:
         """Add to the counts."""
@@ -65,8 +146,9 @@ class Stage:
             left = None if left is None else left - len(piece)
         return found
 
-    def is_there(self, source: IO[bytes], here: os.stat_result, folder: int, name: str) -> bool:
+    def is_there(self, source: IO[bytes], here: os.stat_result, folder: int, where: Path) -> bool:
         """Return whether a copy equals its source; refuse one that is newer."""
+        name, wanted = where.name, self.sums.wanted.get(str(where))
         try:
             there = os.stat(name, dir_fd=folder, follow_symlinks=False)
         except FileNotFoundError:
@@ -74,10 +156,15 @@ class Stage:
         if not stat.S_ISREG(there.st_mode):
             raise OSError(f"{name} is there and no file")
         if (here.st_size, here.st_mtime_ns // 10**9) == (there.st_size, there.st_mtime_ns // 10**9):
-            if not self.check:
+            if not self.check and (wanted is None or self.sums.was_right(str(where), there)):
                 return True
             with opened(name, os.O_RDONLY, folder) as copy:
-                return bool(self.digest(source).digest() == self.digest(copy).digest())
+                found = self.digest(copy).hexdigest()
+                if wanted is None:
+                    return bool(self.digest(source).hexdigest() == found)
+                if found == wanted:
+                    self.sums.is_right(str(where), os.fstat(copy.fileno()))
+                return bool(found == wanted)
         if there.st_mtime_ns // 10**9 > here.st_mtime_ns // 10**9:
             raise OSError(f"{name} is newer than its source: not overwritten")
         return False
@@ -88,14 +175,20 @@ class Stage:
         with path.open("rb") as source, contextlib.ExitStack() as held:
             folder = held.enter_context(folder_of(self.destination, where.parent.parts))
             before = os.fstat(source.fileno())
-            if self.is_there(source, before, folder, where.name):
+            if self.is_there(source, before, folder, where):
                 self.count(same=1)
                 return
             part = where.name + PART
             with opened(part, os.O_RDWR | os.O_CREAT, folder) as copy:
                 sent = self.fill(source, copy, before)
+                wanted = self.sums.wanted.get(str(where))
+                if wanted not in (None, sent.hexdigest()):
+                    copy.truncate(0)
+                    raise OSError(f"its content is not what {SUMS} says")
                 self.finish(source, copy, before, sent, part)
                 os.replace(part, where.name, src_dir_fd=folder, dst_dir_fd=folder)
+                if wanted is not None:
+                    self.sums.is_right(str(where), os.fstat(copy.fileno()))
         self.count(copied=1)
 
     def fill(self, source: IO[bytes], copy: IO[bytes], before: os.stat_result) -> Hash:
@@ -133,6 +226,7 @@ class Stage:
 
     def attempt(self, path: Path) -> None:
         """Copy one file; report why where that fails."""
+        self.found.add(str(path.relative_to(self.source)))
         try:
             self.copy(path)
         except OSError as error:
@@ -148,7 +242,13 @@ class Stage:
                     future.result()
                 except OutOfTimeError:
                     late = True
-        print(", ".join(f"{key} {value}" for key, value in self.done.items()))
+        for name in sorted(self.sums.wanted.keys() - self.found) if not late else ():
+            self.count(failed=1)
+            print(f"{self.source / name}: it is missing, and {SUMS} names it", file=sys.stderr)
+        self.sums.keep()
+        words = [f"{key} {value}" for key, value in self.done.items()]
+        words += [f"{len(self.sums.right)} as {SUMS} says"] if self.sums.wanted else []
+        print(", ".join(words))
         if late:
             print("the time is over; run it again to go on", file=sys.stderr)
         return 3 if late else int(self.done["failed"] > 0)
@@ -173,6 +273,13 @@ def folder_of(top: Path, parts: tuple[str, ...]) -> Iterator[int]:
         os.close(at)
 
 
+def opened_new(path: Path) -> IO[bytes]:
+    """Open a file that isn't there yet, for writing."""
+    return os.fdopen(
+        os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644), "wb"
+    )
+
+
 def opened(name: str, flags: int, folder: int) -> IO[bytes]:
     """Open a regular file of an open folder; a link is refused."""
     file = os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600, dir_fd=folder)
@@ -187,7 +294,7 @@ def files(folder: Path) -> Iterator[Path]:
     for at, _, names in os.walk(folder, onerror=give_up):
         for name in sorted(names):
             path = Path(at, name)
-            if not name.endswith(PART) and stat.S_ISREG(path.lstat().st_mode):
+            if not name.endswith(PART) and name != CHECKED and stat.S_ISREG(path.lstat().st_mode):
                 yield path
 
 
@@ -208,7 +315,11 @@ def main() -> None:
     if not args.source.is_dir():
         sys.exit(f"{args.source} is no folder")
     args.destination.mkdir(parents=True, exist_ok=True)
-    sys.exit(Stage(args.source, args.destination, args.within, check=args.check).run(args.jobs))
+    try:
+        stage = Stage(args.source, args.destination, args.within, check=args.check)
+    except (OSError, ValueError) as error:
+        sys.exit(f"{args.source}: {error}")
+    sys.exit(stage.run(args.jobs))
 
 
 main()
