@@ -279,7 +279,7 @@ def _condition(found: dict[str, Any], types: Collection[str]) -> dict[str, Any] 
 
 
 def _is_old_command(found: dict[str, Any]) -> bool:
-    """Whether it is a command of no spec that ended so long ago that nobody looks for it."""
+    """Whether it is a command of no spec that ended more than a day ago."""
     ended = (_condition(found, _ENDS) or {}).get("lastTransitionTime")
     if COMMAND not in found["metadata"].get("labels", {}) or ended is None:
         return False

@@ -1,7 +1,7 @@
 """How a job that is followed gets on: how busy its GPUs are, and what it has cost so far.
 
 How busy GPUs are is known from the cluster's Prometheus, where its spec has monitoring, and from
-nothing else. It is queried beside the following, which waits for no answer.
+nothing else. It is queried while the job is followed, which waits for no answer.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ class Followed:
         return [at for at, _ in self.said]
 
 
-def test_reports_come_after_a_minute_then_more_seldom_and_anew_after_a_restart() -> None:
+def test_reports_come_after_a_minute_then_more_rarely_and_start_again_after_a_restart() -> None:
     job = Followed(PAID, None)
     job.until(2400)
     first = [62, 182, 422, 902, 1502, 2102]
@@ -58,7 +58,7 @@ def test_reports_come_after_a_minute_then_more_seldom_and_anew_after_a_restart()
     assert job.times() == [*first, 2472]
 
 
-def test_of_a_job_without_price_and_metrics_nothing_is_said() -> None:
+def test_a_job_without_price_and_metrics_has_no_reports() -> None:
     job = Followed(FREE, None)
     job.until(600)
     assert job.said == []
