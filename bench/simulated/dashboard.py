@@ -157,6 +157,8 @@ def samples(name: str, nodes: int) -> Iterator[dict[str, Any]]:
             yield sample(labels, per_job[name] * worse)
     elif name in {"slurm", "double"}:
         yield sample({}, 1)
+    elif name.startswith("link_"):
+        yield sample({"instance": "gpu0041", "device": "mlx5_2", "port": "1"}, 3)
     elif name in {"alerts", "since"}:
         state = {} if name == "since" else {"alertstate": "firing"}
         for at in range(0, nodes, EVERY_DOWN):

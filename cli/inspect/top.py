@@ -1,4 +1,4 @@
-"""`gcluster top`: jobs by what they waste, and nodes, as they are now."""
+"""`gcluster top`: jobs by what they waste, nodes and links, as they are now."""
 
 import time
 from collections.abc import Callable
@@ -30,11 +30,13 @@ def command(
     ] = False,
     rows: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Most jobs and nodes [default: as many as fit]."),
+        typer.Option(
+            metavar="N", min=1, help="Most jobs, nodes and links [default: as many as fit]."
+        ),
     ] = None,
     fmt: OutputFormat = Format.TEXT,
 ) -> Exit:
-    """Show jobs and nodes by what they waste now, in dollars.
+    """Show jobs and nodes by what they waste now, in dollars, and links.
 
     It queries the cluster's Prometheus through SSH (under Kubernetes in its pod) every 15 s; Ctrl-C
     ends it. With --format json, or where the output is no terminal, it shows it once.

@@ -1,7 +1,7 @@
 """Alert rules as data: conditions, messages, and the steps for each."""
 
 from .owners import USER_LABEL, Owners, owners_of_pods
-from .pages import alerts_page, where
+from .pages import alerts_page, drained_by, where
 from .receivers import MAIL_CA, alertmanager_config, messages
 from .rules import (
     AlertRule,
@@ -11,6 +11,7 @@ from .rules import (
     exported_metrics,
     inhibitions,
     metrics_of,
+    node_checks,
     rule_file,
     rule_groups,
 )
@@ -25,10 +26,12 @@ __all__ = [
     "alert_rules",
     "alertmanager_config",
     "alerts_page",
+    "drained_by",
     "exported_metrics",
     "inhibitions",
     "messages",
     "metrics_of",
+    "node_checks",
     "owners_of_pods",
     "rule_file",
     "rule_groups",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .rules import AlertRule, alert_rules
+from .rules import AlertRule, alert_rules, node_checks
 
 _NEEDS = {
     "infiniband": "clusters with InfiniBand",
@@ -42,10 +42,21 @@ def where(rule: AlertRule) -> str:
     return " and ".join(_NEEDS[condition] for condition in rule.needs)
 
 
+def drained_by(rule: AlertRule) -> str:
+    """Return which of the node's own checks drains for the same; "" where none does."""
+    codes = " and ".join(f"`{code}`" for code in node_checks().get(rule.name, ()))
+    if not codes:
+        return ""
+    return (
+        f"The node's own check looks at the same ({codes}, docs/node-health.md) and drains the "
+        "node, by its own limits; `gcluster repair` brings it back."
+    )
+
+
 def _section(rule: AlertRule) -> str:
     how_long = "at once" if rule.for_ == "0s" else f"after {rule.for_}"
     only = f"; only {where(rule)}" if rule.needs else ""
-    steps = "\n".join(f"- {step}" for step in rule.do)
+    steps = "\n".join(f"- {step}" for step in (*rule.do, drained_by(rule)) if step)
     severity = "not sent" if rule.severity == "none" else rule.severity
     return (
         f"## {rule.name}\n\n{rule.means} ({severity}, {how_long}{only})\n\n{steps}\n\n"

@@ -124,6 +124,10 @@ class _Rules(SpecModel, frozen=True):
     inhibitions: tuple[Inhibition, ...] = ()
 
 
+class _Checks(SpecModel, frozen=True):
+    checks: dict[str, tuple[str, ...]]
+
+
 class _Metrics(SpecModel, frozen=True, kw_only=True):
     prometheus: tuple[str, ...]
     probe: tuple[str, ...]
@@ -170,6 +174,12 @@ def inhibitions(scheduler: Literal["slurm", "kubernetes"] = "slurm") -> list[dic
 def exported_metrics() -> dict[str, tuple[str, ...]]:
     """Return the metrics that rules may use, by exporter."""
     return msgspec.structs.asdict(read_data_file(_DATA / "metrics.yaml", _Metrics))
+
+
+@lru_cache(maxsize=1)
+def node_checks() -> dict[str, tuple[str, ...]]:
+    """Return alert -> codes of the node's own check that look at the same fault, and drain."""
+    return read_data_file(_DATA / "checks.yaml", _Checks).checks
 
 
 def metrics_of(expression: str) -> set[str]:

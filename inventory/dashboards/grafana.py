@@ -6,7 +6,7 @@ and comes with gcluster as data: no command imports the SDK.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import yaml
 
@@ -35,24 +35,28 @@ def grafana_files(compiled: CompiledCluster) -> dict[str, bytes]:
     }
 
 
+_HAS: Mapping[str, tuple[Condition, ...]] = {
+    "dcgm_exporter": ("gpus", "nvidia"),
+    "amd_exporter": ("gpus", "amd"),
+    "kubernetes": ("kubernetes",),
+    "ipmi_exporter": ("bmc",),
+    "slurm_exporter": ("slurm",),
+}
+"""Role -> what a cluster has that gets it."""
+_SWITCHES: Mapping[str, Condition] = {
+    "slurm_exporter_accounting": "slurmdbd",
+    "node_exporter_infiniband": "infiniband",
+    "node_exporter_lustre": "lustre",
+}
+"""Variable of a role -> what a cluster has where it is on."""
+
+
 def _conditions(compiled: CompiledCluster) -> Iterator[Condition]:
     """Yield what the cluster has, by the exporters that it gets."""
     for group in compiled.groups:
         for step in group.steps:
-            if step.role == "dcgm_exporter":
-                yield from ("gpus", "nvidia")
-            elif step.role == "amd_exporter":
-                yield from ("gpus", "amd")
-            elif step.role == "kubernetes":
-                yield "kubernetes"
-            elif step.role == "ipmi_exporter":
-                yield "bmc"
-            elif step.role == "slurm_exporter":
-                yield "slurm"
-                if step.variables.get("slurm_exporter_accounting"):
-                    yield "slurmdbd"
-            elif step.variables.get("node_exporter_infiniband"):
-                yield "infiniband"
+            yield from _HAS.get(step.role, ())
+            yield from (has for name, has in _SWITCHES.items() if step.variables.get(name))
 
 
 def _source(mine: str) -> dict[str, object]:

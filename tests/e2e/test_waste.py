@@ -99,14 +99,18 @@ class Hook(http.server.BaseHTTPRequestHandler):
 http.server.ThreadingHTTPServer(("127.0.0.1", 2526), Hook).serve_forever()
 """
 ASK = """
-import base64, json, ssl, sys, urllib.parse, urllib.request
+import base64, json, ssl, sys, urllib.error, urllib.parse, urllib.request
 folder = "/etc/gcluster/prometheus/"
-login = base64.b64encode(b"gcluster:" + open(folder + "password", "rb").read()).decode()
+password = sys.argv[2].encode() if sys.argv[2:] else open(folder + "password", "rb").read()
+login = base64.b64encode(b"gcluster:" + password).decode()
 query = urllib.parse.urlencode({"query": sys.argv[1]})
 asked = urllib.request.Request("https://localhost:9090/api/v1/query?" + query)
 asked.add_header("Authorization", "Basic " + login)
 context = ssl.create_default_context(cafile=folder + "ca.pem")
-print(urllib.request.urlopen(asked, context=context, timeout=10).read().decode())
+try:
+    print(urllib.request.urlopen(asked, context=context, timeout=10).read().decode())
+except urllib.error.HTTPError as refused:
+    print(refused.code)
 """
 
 
@@ -191,6 +195,9 @@ NOT_HERE = {
     "Links lost in an hour",
     "NFS requests of clients, by node",
     "NFS requests sent again, by node",
+    "Lustre read and written, by file system",
+    "Lustre read and written, by node",
+    "Lustre targets that nodes have lost",
     "Power of whole nodes, by pool",
     "Power of whole nodes, by node",
     "Power of the whole node",
@@ -267,6 +274,7 @@ def test_certificates_are_rotated_and_no_scrape_fails(cluster: LiveCluster) -> N
     # three nodes, two of them with GPUs
     assert least_up(f"{round(time.monotonic() - began)}s") == (5, 1)
     assert cluster.on("head01", "cat /etc/gcluster/prometheus/password") != before
+    assert cluster.on("head01", f"python3 /root/ask.py up '{before.strip()}'").strip() == "401"
     assert cluster.on("gpu01", "grep -c BEGIN /etc/gcluster/node_exporter/ca.pem").strip() == "1"
     assert len(top(cluster)["jobs"]) == 2
 

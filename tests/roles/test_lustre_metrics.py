@@ -16,35 +16,7 @@ from gcluster.inventory.alerts import exported_metrics
 from .programs import load_program
 
 ROOT = Path(__file__).parents[2]
-SAID = """\
-mdc.scratch-MDT0000-mdc-ffff9a0c2f6c5800.state=
-current_state: FULL
-state_history:
- - [ 1795840000, CONNECTING ]
- - [ 1795840000, FULL ]
- - [ 1795841000, DISCONN ]
- - [ 1795841005, CONNECTING ]
- - [ 1795841005, EVICTED ]
- - [ 1795841006, RECOVER ]
- - [ 1795841006, FULL ]
-osc.scratch-OST0000-osc-ffff9a0c2f6c5800.state=
-current_state: IDLE
-state_history:
- - [ 1795840000, FULL ]
- - [ 1795840900, EVICTED ]
-osc.scratch-OST0001-osc-ffff9a0c2f6c5800.state=
-current_state: DISCONN
-state_history:
- - [ 1795840000, FULL ]
-mdc.home-MDT0000-mdc-ffff9a0c2f6c5801.state=
-current_state: FULL
-state_history:
-llite.scratch-ffff9a0c2f6c5800.stats=
-snapshot_time             1523008010.817348638 secs.nsecs
-read_bytes                25673 samples [bytes] 1 3366225 145121869
-write_bytes               13641 samples [bytes] 1 3366225 468230469
-open                      12 samples [regs]
-"""
+SAID = (ROOT / "tests/cases/metrics/lustre-lctl.txt").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")

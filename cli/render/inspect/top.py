@@ -1,10 +1,11 @@
-"""Jobs and nodes by what they waste, as tables."""
+"""Jobs and nodes by what they waste, and links of the network, as tables."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
+from ....lifecycle.status.waste.links import LinkUse
 from ....lifecycle.status.waste.now import JobUse, NodeUse, Now
 from ...console import Console, Tone, printable
 from ..quantities import duration, plural
@@ -41,8 +42,17 @@ _NODES = (
     Column("$/h"),
     Column("unused $/h"),
 )
-_AROUND = 11
+_LINKS = (
+    Column("link", right=False),
+    Column("device", right=False),
+    Column("state", right=False),
+    Column("lost in 1 h"),
+    Column("MB/s"),
+)
+_AROUND = 13
 """Lines around the tables: headline, titles, notes."""
+_FEW_LINKS = 3
+"""What a screen has of them; of others that are down it says how many."""
 
 
 def top_text(now: Now, console: Console, *, rows: int | None = None, height: int = 0) -> str:
@@ -54,9 +64,11 @@ def top_text(now: Now, console: Console, *, rows: int | None = None, height: int
         rows: most jobs and nodes; None: all, or as many as fit.
         height: lines of the screen; 0: it may be longer.
     """
-    jobs, nodes = list(now.jobs), list(now.nodes)
+    jobs, nodes, links = list(now.jobs), list(now.nodes), list(now.links)
+    shown_links = links[:rows]
     if rows is None and height:
-        room = max(height - _AROUND, 4)
+        shown_links = links[:_FEW_LINKS]
+        room = max(height - _AROUND - len(shown_links), 4)
         rows = max(room // 2, room - len(nodes)) if len(jobs) > room // 2 else len(jobs) or 1
         shown_jobs, shown_nodes = jobs[:rows], nodes[: max(room - min(rows, len(jobs)), 2)]
     else:
@@ -66,6 +78,9 @@ def top_text(now: Now, console: Console, *, rows: int | None = None, height: int
     lines += _more(len(jobs) - len(shown_jobs), "job")
     lines += ["", *_table(_NODES, [_node(n, console) for n in shown_nodes], console, "no nodes")]
     lines += _more(len(nodes) - len(shown_nodes), "node")
+    if links:
+        lines += ["", *_table(_LINKS, [_link(link, console) for link in shown_links], console, "")]
+        lines += _more(sum(not link.up for link in links[len(shown_links) :]), "lost link")
     notes = [*_notes(now)]
     lines += ["", *notes] if notes else []
     return console.plain("\n".join(lines))
@@ -140,6 +155,17 @@ def _node(node: NodeUse, console: Console) -> list[str]:
         NONE if node.active is None else percent(node.active),
         money(node.usd_per_hour),
         NONE if not node.state else money(node.unused_usd_per_hour),
+    ]
+
+
+def _link(link: LinkUse, console: Console) -> list[str]:
+    traffic = link.bytes_per_s
+    return [
+        printable(link.node),
+        printable(link.device),
+        "up" if link.up else console.paint("error", "down"),
+        console.paint("warning", str(link.lost)) if link.lost else "0",
+        NONE if traffic is None else f"{traffic / 1e6:,.1f}",
     ]
 
 

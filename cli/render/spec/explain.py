@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from ....inventory.alerts import AlertRule, where
+from ....inventory.alerts import AlertRule, drained_by, node_checks, where
 from ....schemas.codes import FAMILIES, CodeExplanation, example_of, family_of
 from ....schemas.load import Loaded, load_text
 from ....schemas.structure.fix.apply import fixed_text
@@ -74,7 +74,8 @@ def alert_text(alert: AlertRule, console: Console) -> str:
     lasting = "at once" if alert.for_ == "0s" else f"after {alert.for_}"
     title = f"{console.paint('strong', alert.name)}   {alert.severity}, fires {lasting}"
     parts = [title, console.plain(_wrapped(alert.means, console))]
-    parts += [console.plain(_wrapped(f"- {step}", console)) for step in alert.do]
+    steps = [step for step in (*alert.do, drained_by(alert)) if step]
+    parts += [console.plain(_wrapped(f"- {step}", console)) for step in steps]
     if alert.needs:
         parts.append(console.plain(_wrapped(f"Only {where(alert)}.", console)))
     parts.append(console.paint("faint", alert.expression))
@@ -90,6 +91,7 @@ def alert_value(alert: AlertRule) -> dict[str, Any]:
         "means": alert.means,
         "do": list(alert.do),
         "needs": list(alert.needs),
+        "node_check": list(node_checks().get(alert.name, ())),
         "expression": alert.expression,
     }
 

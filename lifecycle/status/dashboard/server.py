@@ -10,6 +10,7 @@ from __future__ import annotations
 import hmac
 import secrets
 import sys
+import time
 from collections.abc import Callable
 from functools import cache
 from http import HTTPStatus
@@ -44,6 +45,12 @@ _HEADERS = {
 }
 _LIMIT_S = 30
 """For a client to send its request."""
+LASTS_S = 12 * 3600
+"""How long a link is good for, unless the person says otherwise."""
+
+
+class LinkEnded(Exception):  # noqa: N818  # no error: its time is over
+    """Who had the link can't read any more; the server has ended."""
 
 
 class DashboardServer(ThreadingHTTPServer):
@@ -51,15 +58,30 @@ class DashboardServer(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, answers: Answers, port: int = 0) -> None:
+    def __init__(self, answers: Answers, port: int = 0, lasts_s: float = LASTS_S) -> None:
         """Listen on 127.0.0.1; port 0 takes a free one.
+
+        Args:
+            answers: of the cluster.
+            port: 0: a free one.
+            lasts_s: seconds until its link leads nowhere.
 
         Raises:
             OSError: the port is taken.
         """
         self.answers = answers
         self.token = secrets.token_urlsafe(24)
+        self.ends = time.monotonic() + lasts_s
         super().__init__(("127.0.0.1", port), _Request)
+
+    def service_actions(self) -> None:
+        """End when the link's time is over; `serve_forever` calls it twice a second.
+
+        Raises:
+            LinkEnded: it is.
+        """
+        if time.monotonic() >= self.ends:
+            raise LinkEnded
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Say nothing of a browser that has gone."""
@@ -103,6 +125,8 @@ class _Request(BaseHTTPRequestHandler):
             self._send(HTTPStatus.MISDIRECTED_REQUEST, b"open it as http://127.0.0.1\n")
         elif not hmac.compare_digest(token.encode(), self.server.token.encode()):
             self._send(HTTPStatus.NOT_FOUND, b"use the link that gcluster dashboard has shown\n")
+        elif time.monotonic() >= self.server.ends:
+            self._send(HTTPStatus.GONE, b"the link has ended: gcluster dashboard makes another\n")
         elif path in {"", *page_files()}:
             kind, content = page_files()[path or "index.html"]
             self._send(HTTPStatus.OK, content, kind)

@@ -21,6 +21,7 @@ from ...cluster.hosts import existing_hosts
 from ...kubernetes.kubectl import ApiRefused, ApiSilent, Kubectl
 from ...kubernetes.managed.login import kubectl_of
 from ...nodes.ssh import SshSession
+from .links import LINKS
 from .prometheus import (
     Query,
     QueryPrometheus,
@@ -131,6 +132,7 @@ NOW = Queries(
         "gpus": "count by (instance) (count by (instance, gpu) (gcluster:gpu_active:ratio))",
         "node_active": "avg by (instance) (avg by (instance, gpu) (gcluster:gpu_active:ratio))",
         "scheduler": f"max({_READY} >= bool 0)",
+        **LINKS,
     },
 )
 """Of `top`. What no metric says is left out: the user, untouched GPUs, tensor cores by pod."""

@@ -1,4 +1,4 @@
-"""`gcluster top`: jobs, their use of GPUs and what of it is wasted, and nodes, as they are now."""
+"""`gcluster top`: jobs, their use of GPUs and what is wasted, nodes, and links, as they are now."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from ....inventory.dashboards import dashboard_link
+from .links import LINKS, LinkUse, links_of
 from .prometheus import QueryPrometheus, Sample
 from .queries import Queries, named
 
@@ -35,6 +36,7 @@ _QUERIES = {
     "node_active": "avg by (instance) (avg by (instance, gpu) (gcluster:gpu_active:ratio))",
     "scheduler": "max(gcluster_slurm_up)",
     "double": "max(gcluster_dcgm_double)",
+    **LINKS,
 }
 
 SLURM = Queries(
@@ -118,6 +120,8 @@ class Now(msgspec.Struct, frozen=True, kw_only=True):
     unpriced_pools: tuple[str, ...]
     problems: tuple[str, ...]
     """What the figures lack."""
+    links: tuple[LinkUse, ...] = ()
+    """Of its network: those that are down or come and go, and the busiest."""
     link: str = ""
     """The cluster's dashboard, likewise."""
 
@@ -165,6 +169,7 @@ def read_now(
         unused_usd_per_hour=dict(unused),
         unpriced_pools=tuple(sorted({n.pool for n in nodes if n.usd_per_hour is None and n.state})),
         problems=tuple(_problems(found, jobs, queries.missing)),
+        links=links_of(found),
         link=link("cluster"),
     )
 

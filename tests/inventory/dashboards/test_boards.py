@@ -107,7 +107,7 @@ def test_every_metric_has_an_exporter_behind_it(root: Path) -> None:
     known |= set((live.METRICS / "node-1.9.0.txt").read_text(encoding="utf-8").splitlines())
     known |= names_in((live.METRICS / "hardware-1.9.0.txt").read_text(encoding="utf-8"))
     known |= names_in(live.slurm_pages())
-    known |= names_in(live.power_page())
+    known |= names_in(live.power_page()) | names_in(live.lustre_page())
     known |= {"gcluster_slurm_node_down", "gcluster_slurm_node_unclaimed"}  # nodes in such a state
     counters = (root / "roles/dcgm_exporter/files/counters.csv").read_text(encoding="utf-8")
     known |= {line.partition(",")[0] for line in counters.splitlines()}

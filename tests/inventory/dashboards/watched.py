@@ -72,6 +72,14 @@ def power_page() -> str:
     return str(program.page(said.partition("\n== ")[0]))
 
 
+def lustre_page() -> str:
+    """Return a node's Lustre clients, as roles/node_exporter writes them of what lctl prints."""
+    program = load_program(
+        ROOT / "roles/node_exporter/files/libexec/lustre-metrics.py", "lustre_metrics_of_dashboards"
+    )
+    return str(program.page((METRICS / "lustre-lctl.txt").read_text(encoding="utf-8")))
+
+
 def gpu_page(folder: Path) -> str:
     """Return what the double of DCGM exporter serves of 8 GPUs, two of them held by a job."""
     role = ROOT / "roles/dcgm_exporter/files"
@@ -158,6 +166,7 @@ def watched(folder: Path) -> Iterator[Prometheus]:
         (pages / "slurm.prom").write_text(slurm_pages())
         shutil.copy(METRICS / "hardware-1.9.0.txt", pages / "hardware.prom")
         (pages / "ipmi.prom").write_text(power_page())
+        (pages / "lustre.prom").write_text(lustre_page())
         node, port = free_port(), free_port()
         arguments = [
             f"--web.listen-address=127.0.0.1:{node}",

@@ -16,7 +16,7 @@ from bench.simulated.dashboard import HOSTILE, simulated
 from gcluster.inventory.dashboards import boards
 from gcluster.lifecycle.cluster.outcome import failure
 from gcluster.lifecycle.status.dashboard.answers import Answers, UnknownError
-from gcluster.lifecycle.status.dashboard.server import DashboardServer, page_files
+from gcluster.lifecycle.status.dashboard.server import DashboardServer, LinkEnded, page_files
 from gcluster.lifecycle.status.waste.prometheus import Query
 
 NODES = 40
@@ -70,6 +70,31 @@ def test_who_lacks_the_token_gets_nothing(server: DashboardServer, prometheus: R
     for path in ("/", "/index.html", "/api/now", f"/{wrong}/api/now"):
         status, content, _ = get(server, path)
         assert (status, b"lab" in content) == (404, False), path
+    assert prometheus.queries == []
+
+
+def test_a_link_leads_nowhere_when_its_time_is_over_nor_after_another_start(
+    prometheus: Recorded,
+) -> None:
+    ended = DashboardServer(Answers("lab", prometheus), lasts_s=3600)
+    later = DashboardServer(Answers("lab", prometheus))
+    serving = threading.Thread(target=later.serve_forever, kwargs={"poll_interval": 0.01})
+    serving.start()
+    answering = threading.Thread(target=ended.handle_request)
+    answering.start()
+    ended.ends = 0.0
+
+    status, content, _ = get(ended, "api/now")
+    old = get(later, f"/{ended.token}/api/now")[0]
+    answering.join()
+    with pytest.raises(LinkEnded):
+        ended.serve_forever(poll_interval=0.01)
+    later.shutdown()
+    serving.join()
+    for server in (ended, later):
+        server.server_close()
+
+    assert (status, b"gcluster dashboard" in content, old) == (410, True, 404)
     assert prometheus.queries == []
 
 

@@ -10,7 +10,7 @@ import json
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -74,8 +74,8 @@ HEAD = Host(
 )
 
 
-def series() -> list[tuple[str, dict[str, str], float, int]]:
-    """Return metric, labels, value and from which sample on it is there.
+def series() -> list[tuple[str, dict[str, str], float | Callable[[int], float], int]]:
+    """Return metric, labels, value (of all samples, or by their number), and the first sample.
 
     Job 7 of ada's holds 4 GPUs at 16.25 % for two hours, job 8 of bob's 8 idle ones for the second.
     A GPU costs 2.50 an hour. No metric names the GPUs of job 9.
@@ -88,7 +88,7 @@ def series() -> list[tuple[str, dict[str, str], float, int]]:
         ("idle", 0, 8),
         ("untouched", 0, 8),
     ]
-    found = [
+    found: list[tuple[str, dict[str, str], float | Callable[[int], float], int]] = [
         (f"gcluster:user_gpus:{name}", owner, value, begins)
         for name, ada, bob in by_user
         for owner, value, begins in ((ADA, ada, 0), (BOB, bob, half))
@@ -132,18 +132,38 @@ def series() -> list[tuple[str, dict[str, str], float, int]]:
         ("gcluster:node_unused_usd_per_hour", ON_GPU001 | {"state": "idle"}, 10, 0),
         ("gcluster:pool_usd_per_hour", {"pool": "gpu"}, 40, 0),
         ("gcluster:pool_unused_usd_per_hour", {"pool": "gpu", "state": "idle"}, 10, 0),
+        *links(),
     ]
     return found
+
+
+def links() -> list[tuple[str, dict[str, str], float | Callable[[int], float], int]]:
+    """Return a link that carries 3 MB/s, one without a cable, two that are down, one that flaps."""
+    last = SAMPLES - 1
+    eth = {device: ON_GPU001 | {"device": device} for device in ("eth0", "eth1", "eth2", "veth9")}
+    ib = {n: ON_GPU001 | {"device": f"mlx5_{n}", "port": "1"} for n in (0, 1)}
+    return [
+        ("node_network_carrier", eth["eth0"], 1, 0),
+        ("node_network_carrier", eth["eth1"], 0, 0),
+        ("node_network_carrier", eth["eth2"], lambda at: int(at < last - 8), 0),
+        ("node_network_carrier", eth["veth9"], lambda at: int(at < last - 8), 0),
+        ("node_network_receive_bytes_total", eth["eth0"], lambda at: 2e6 * STEP_S * at, 0),
+        ("node_network_transmit_bytes_total", eth["eth0"], lambda at: 1e6 * STEP_S * at, 0),
+        ("node_infiniband_state_id", ib[0], 4, 0),
+        ("node_infiniband_state_id", ib[1], lambda at: 4 if at < last - 8 else 1, 0),
+        ("node_infiniband_link_downed_total", ib[0], lambda at: max(at - last + 20, 0) // 4, 0),
+    ]
 
 
 def openmetrics(end: float) -> str:
     """Return the samples as promtool reads them, the last one at `end`."""
     lines: dict[str, list[str]] = {}
-    for name, labels, value, begins in series():
+    for name, labels, of, begins in series():
         shown = ",".join(f"{key}={json.dumps(word)}" for key, word in labels.items())
         shown = shown.replace("\\u001b", "\x1b")
         lines.setdefault(name, [f"# TYPE {name} gauge"]).extend(
-            f"{name}{{{shown}}} {value} {end - (SAMPLES - 1 - at) * STEP_S:.0f}"
+            f"{name}{{{shown}}} {of(at) if callable(of) else of} "
+            f"{end - (SAMPLES - 1 - at) * STEP_S:.0f}"
             for at in range(begins, SAMPLES)
         )
     return "\n".join(line for family in lines.values() for line in family) + "\n# EOF\n"
@@ -248,6 +268,21 @@ def test_a_job_that_is_followed_shows_the_use_of_its_own_gpus(server: Server) ->
     assert use("8") == GpuUse(8, 0)
     assert use("9") is None  # no metric names its GPUs
     assert use("77") is None
+
+
+def test_top_has_links_that_are_lost_or_come_and_go_and_the_busiest(server: Server) -> None:
+    links = read_now("lab", server.client(), server.end).links
+
+    assert [(link.device, link.up) for link in links] == [
+        ("eth2", False),
+        ("mlx5_1:1", False),
+        ("mlx5_0:1", True),
+        ("eth0", True),
+    ]
+    lost, busy = links[2:]
+    assert {link.node for link in links} == {"gpu001"}
+    assert (lost.lost, lost.bytes_per_s) == (5, None)
+    assert (busy.lost, busy.bytes_per_s) == (0, pytest.approx(3e6))
 
 
 def test_a_report_s_hours_and_dollars_are_those_of_the_calculation_by_hand(server: Server) -> None:

@@ -22,6 +22,7 @@ from gcluster.cli.render.inspect.report_html import report_html
 from gcluster.cli.render.inspect.top import top_text
 from gcluster.lifecycle.cluster.outcome import LifecycleError
 from gcluster.lifecycle.status.waste.goodput import ended_jobs
+from gcluster.lifecycle.status.waste.links import LinkUse
 from gcluster.lifecycle.status.waste.now import JobUse, NodeUse, Now
 from gcluster.lifecycle.status.waste.report import PoolUse, Report, Slice, Use
 from gcluster.lifecycle.status.waste.snapshot import export, is_snapshot, read_snapshot
@@ -144,6 +145,24 @@ def test_top_is_a_line_for_each_job_and_what_isnt_known_is_a_question_mark() -> 
     assert nine.split()[-4:] == ["?", "?", "?", "?"]
     assert "4*" in nine
     assert "* some of its GPUs aren't measured" in lines
+
+
+def link(device: str, *, up: bool = True, lost: int = 0, rate: float | None = None) -> LinkUse:
+    return LinkUse(node="gpu001", device=device, up=up, lost=lost, bytes_per_s=rate)
+
+
+def test_top_has_links_and_of_those_without_room_how_many_are_down() -> None:
+    down = [link(f"eth{number}", up=False) for number in range(2, 8)]
+    links = (*down, link("mlx5_0:1", lost=5), link("eth0", rate=3.25e6))
+    shown = msgspec.structs.replace(now(job("7")), links=links)
+
+    lines = [line.split() for line in top_text(shown, PIPE).splitlines()]
+    assert ["gpu001", "eth2", "down", "0", "-"] in lines
+    assert ["gpu001", "mlx5_0:1", "up", "5", "-"] in lines
+    assert ["gpu001", "eth0", "up", "0", "3.2"] in lines
+    few = top_text(shown, SCREEN, height=24)
+    assert "... and 3 lost links more" in few
+    assert len(few.splitlines()) <= 24
 
 
 def test_a_link_of_an_exported_report_is_one_of_the_web_alone() -> None:
