@@ -36,10 +36,11 @@ def command(
     ] = None,
     fmt: OutputFormat = Format.TEXT,
 ) -> Exit:
-    """Show jobs and nodes by what they waste now, in dollars, and links.
+    """Show jobs and nodes by what they waste now, in dollars.
 
-    It queries the cluster's Prometheus through SSH (under Kubernetes in its pod) every 15 s; Ctrl-C
-    ends it. With --format json, or where the output is no terminal, it shows it once.
+    Below them are links that are lost or come and go, and the busiest. It queries the cluster's
+    Prometheus through SSH (under Kubernetes in its pod) every 15 s; Ctrl-C ends it. With --format
+    json, or where the output is no terminal, it shows it once.
     """
     opened = open_cluster(cluster, running=True)
     monitoring = opened.spec.monitoring
