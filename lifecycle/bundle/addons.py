@@ -41,8 +41,8 @@ from ..kubernetes.addons.helm import find_helm
 from ..kubernetes.addons.notes import BundledImages
 from ..kubernetes.addons.rendering import rendered
 from ..kubernetes.objects import ObjectKey, desired_objects
-from ..kubernetes.release.image_archive import full_name
-from ..kubernetes.release.registry import Pulled, digest_of, pull_pinned, write_pulled
+from ..kubernetes.release.image_archive import ArchivedImage, full_name, write_archive
+from ..kubernetes.release.registry import digest_of, pull_pinned
 from ..planning.preflight.offline import CATALOG
 from .fetch import is_complete, sha256_of
 from .kubernetes import RequiredKubernetes
@@ -287,7 +287,7 @@ def bundle_images(
     if kept is not None:
         return wanted, (kept,)
     report(StageStarted(name=_STAGE, total=len(images)))
-    pulled: list[Pulled] = []
+    pulled: list[ArchivedImage] = []
     findings: list[Diagnostic] = []
     for done, (name, digest) in enumerate(sorted(images.items())):
         report(StageProgress(name=_STAGE, done=done, total=len(images), detail=name))
@@ -301,7 +301,7 @@ def bundle_images(
     target = out / path
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(f".{target.name}")
-    write_pulled(pulled, part)
+    write_archive(pulled, part)
     part.chmod(0o644)
     part.replace(target)
     file = BundledFile(

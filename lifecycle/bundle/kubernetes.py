@@ -28,7 +28,8 @@ from ...schemas.stack.bundle import (
 )
 from ..cluster import places
 from ..cluster.progress import Reporter
-from ..kubernetes.release.build import architecture, ensure_built, planned_bundle
+from ..kubernetes.release.build import ensure_built, planned_bundle
+from ..kubernetes.release.recipe import architecture
 from ..kubernetes.release.release import Release, fetch_release, full_version, planned_release
 from ..kubernetes.release.source import MODULES, broken_files, takes_own_build
 from .apt import DEBIAN_ARCHITECTURES

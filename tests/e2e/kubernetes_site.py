@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from gcluster.lifecycle.kubernetes.release.build import recipe
+from gcluster.lifecycle.kubernetes.release.recipe import recipe
 from gcluster.lifecycle.status.waste import node_program
 from gcluster.lifecycle.status.waste.prometheus import FOLDER, PORT
 

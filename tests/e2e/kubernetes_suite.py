@@ -24,8 +24,8 @@ from typing import Any
 import yaml
 
 from gcluster.lifecycle.cluster import places
-from gcluster.lifecycle.kubernetes.release.build import recipe
 from gcluster.lifecycle.kubernetes.release.golang import host_go
+from gcluster.lifecycle.kubernetes.release.recipe import recipe
 from gcluster.stacks.local.engine import find_engine
 from gcluster.stacks.local.image.base_image import ensure_base
 

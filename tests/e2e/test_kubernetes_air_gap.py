@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from gcluster.lifecycle.kubernetes.release.build import architecture, recipe
-from gcluster.lifecycle.kubernetes.release.registry import Pulled, write_pulled
+from gcluster.lifecycle.kubernetes.release.image_archive import ArchivedImage, write_archive
+from gcluster.lifecycle.kubernetes.release.recipe import architecture, recipe
 from gcluster.schemas.stack.bundle import BUNDLED, IMAGES, MORE_IMAGES
 
 from .conftest import made_bundle, until
@@ -91,14 +91,14 @@ def add_on_image(bundle: Path, out: Path) -> str:
         }
     ).encode()
     digest = f"sha256:{hashlib.sha256(index).hexdigest()}"
-    image = Pulled(
+    image = ArchivedImage(
         reference="registry.invalid/add-on:1",
         digest=digest,
         media_type=INDEX,
         blobs=blobs | {digest: index},
         also=(f"registry.invalid/add-on@{digest}",),
     )
-    write_pulled([image], out)
+    write_archive([image], out)
     return digest
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from gcluster.lifecycle.kubernetes.release.build import VARIABLE, recipe
+from gcluster.lifecycle.kubernetes.release.recipe import VARIABLE, recipe
 
 from .conftest import until
 from .kubernetes_site import PAUSE, SMOKE, KubernetesCluster, kernel, name_servers

@@ -18,8 +18,13 @@ import yaml
 from tests.free_port import free_port
 
 from gcluster.inventory.compile.kubernetes import IMAGES_PORT
-from gcluster.lifecycle.kubernetes.release.image_archive import Image, packed, write_archive
-from gcluster.lifecycle.kubernetes.release.registry import Pulled, write_pulled
+from gcluster.lifecycle.kubernetes.release.image_archive import (
+    ArchivedImage,
+    Image,
+    archived,
+    packed,
+    write_archive,
+)
 
 ROLE = Path(__file__).parents[2] / "roles" / "kubernetes"
 INDEX = "application/vnd.oci.image.index.v1+json"
@@ -27,8 +32,8 @@ MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 NAME = "gcluster.local/k8s/coredns:v1"
 
 
-def image(content: bytes, reference: str = NAME) -> Image:
-    return Image(reference=reference, layers=(packed(content),))
+def image(content: bytes, reference: str = NAME) -> ArchivedImage:
+    return archived(Image(reference=reference, layers=(packed(content),)), "amd64")
 
 
 @pytest.fixture
@@ -36,7 +41,7 @@ def store(tmp_path: Path) -> Path:
     """A host with archives of two versions, of which it runs the second."""
     for version in ("1.35.3", "1.35.4"):
         (tmp_path / version).mkdir()
-        write_archive([image(version.encode())], "amd64", tmp_path / version / "images.tar")
+        write_archive([image(version.encode())], tmp_path / version / "images.tar")
     return tmp_path
 
 
@@ -79,8 +84,8 @@ def is_absent(url: str) -> bool:
     return answer.value.code == 404
 
 
-def test_an_image_of_the_version_that_runs_is_found_by_its_tag(address: str, store: Path) -> None:
-    wanted = write_archive([image(b"1.35.4")], "amd64", store / "same.tar")[NAME]
+def test_an_image_of_the_version_that_runs_is_found_by_its_tag(address: str) -> None:
+    wanted = image(b"1.35.4").digest
     content, kind, reported = get(f"{address}/v2/k8s/coredns/manifests/v1?ns=gcluster.local")
     assert (kind, reported, digest(content)) == (MANIFEST, wanted, wanted)
 
@@ -94,8 +99,8 @@ def test_all_that_a_manifest_names_is_given(address: str) -> None:
         assert (digest(blob), reported, len(blob)) == (part["digest"], part["digest"], part["size"])
 
 
-def test_an_image_of_another_version_is_found_by_its_digest(address: str, store: Path) -> None:
-    old = write_archive([image(b"1.35.3")], "amd64", store / "same.tar")[NAME]
+def test_an_image_of_another_version_is_found_by_its_digest(address: str) -> None:
+    old = image(b"1.35.3").digest
     content, kind, _ = get(f"{address}/v2/k8s/coredns/manifests/{old}?ns=gcluster.local")
     assert (digest(content), kind) == (old, MANIFEST)
 
@@ -105,14 +110,14 @@ def test_a_manifest_that_an_index_names_is_given_with_its_own_type(
 ) -> None:
     manifest = json.dumps({"mediaType": MANIFEST, "layers": []}).encode()
     index = json.dumps({"manifests": [{"digest": digest(manifest)}]}).encode()
-    pulled = Pulled(
+    pulled = ArchivedImage(
         reference="registry.k8s.io/kueue/kueue:v1",
         digest=digest(index),
         media_type=INDEX,
         blobs={digest(index): index, digest(manifest): manifest},
         also=(f"registry.k8s.io/kueue/kueue@{digest(index)}",),
     )
-    write_pulled([pulled], store / "1.35.4" / "more-images.tar")
+    write_archive([pulled], store / "1.35.4" / "more-images.tar")
     where = f"{address}/v2/kueue/kueue/manifests"
     for which in ("v1", digest(index)):
         assert get(f"{where}/{which}?ns=registry.k8s.io")[:2] == (index, INDEX)

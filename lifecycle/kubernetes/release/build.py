@@ -1,4 +1,4 @@
-"""Builds the Kubernetes bundle from Go modules; existing parts are found by their key.
+"""Makes the Kubernetes bundle of local nodes; existing parts are found by their key.
 
 A folder `kubernetes/KEY` of the cache is a complete bundle or doesn't exist; programs have folders
 with their own keys, so that a change of one compiles that one only.
@@ -6,18 +6,14 @@ with their own keys, so that a change of one compiles that one only.
 
 from __future__ import annotations
 
-import functools
-import hashlib
 import math
-import os
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Literal, cast
-
-import msgspec
 
 from ....schemas.stack.bundle import (
     BUNDLES,
@@ -28,14 +24,33 @@ from ....schemas.stack.bundle import (
     KubernetesImage,
     decode_kubernetes,
 )
-from ....schemas.structure.decoding import decode_yaml
 from ....stacks.io import atomic
 from ...bundle.fetch import sha256_of
 from ...cluster import places
-from ...cluster.outcome import Exit, failure
 from ...cluster.progress import Reporter, StageFinished, StageProgress, StageStarted
 from . import golang
-from .image_archive import Image, Layer, package_layer, program_layer, write_archive
+from .image_archive import (
+    ArchivedImage,
+    Image,
+    Layer,
+    archived,
+    package_layer,
+    program_layer,
+    write_archive,
+)
+from .published import fetch_published
+from .recipe import (
+    ImageRecipe,
+    Recipe,
+    architecture,
+    bundle_key,
+    program_key,
+    published_key,
+    recipe,
+    recipe_folder,
+    sources,
+)
+from .release import Release
 
 
 def built_folder(key: str | None = None) -> Path:
@@ -44,21 +59,57 @@ def built_folder(key: str | None = None) -> Path:
 
 
 def ensure_built(report: Reporter) -> tuple[Path, KubernetesBundle]:
-    """Return the bundle's folder and its manifest; build what is missing.
+    """Return the folder and manifest of the bundle from Go modules; build what is missing.
 
     Raises:
         LifecycleError: a program was not compiled (GC939), or packages are not to be had (GC912).
     """
     made_of = recipe()
-    key = bundle_key(made_of)
+
+    def assemble(out: Path, cache: Path) -> KubernetesBundle:
+        programs = {name: _program(name, made_of, cache, report) for name in made_of.compiled()}
+        return _assemble(made_of, programs, out, report)
+
+    return _ensure(bundle_key(made_of), assemble)
+
+
+def ensure_published(report: Reporter, of: Release) -> tuple[Path, KubernetesBundle]:
+    """Return the folder and manifest of the bundle of published files; fetch what is missing.
+
+    Args:
+        report: receives an event for each part.
+        of: where they are published.
+
+    Raises:
+        LifecycleError: GC939: something can't be had, its checksum doesn't match, or our own
+            programs were not compiled; GC912: packages are not to be had.
+    """
+    made_of = recipe()
+
+    def assemble(out: Path, cache: Path) -> KubernetesBundle:
+        own = made_of.alone()
+        with ThreadPoolExecutor(1) as pool:
+            fetching = pool.submit(fetch_published, made_of, architecture(), out, report, of)
+            programs = {name: _program(name, own, cache, report) for name in own.compiled()}
+            files, fetched = fetching.result()
+        images = [*fetched, *_images(own, programs, out, report)]
+        return _written(made_of, published_key(made_of), files, images, out)
+
+    return _ensure(published_key(made_of), assemble)
+
+
+def _ensure(
+    key: str, assemble: Callable[[Path, Path], KubernetesBundle]
+) -> tuple[Path, KubernetesBundle]:
+    """Return the bundle of a key; what isn't there is assembled in a folder that becomes it."""
     folder = built_folder(key)
     cache = places.private_directory(folder.parent)
     with atomic.locked(cache / f"{key}.lock"):
         if not (folder / MANIFEST).is_file():
-            programs = {name: _program(name, made_of, cache, report) for name in made_of.programs}
             scratch = Path(mkdtemp(prefix=f".{key}-", dir=cache))
             try:
-                _assemble(made_of, key, programs, scratch, report)
+                (scratch / "bin").mkdir()
+                assemble(scratch, cache)
                 scratch.replace(folder)
             finally:
                 shutil.rmtree(scratch, ignore_errors=True)
@@ -129,32 +180,49 @@ def _counted(
 
 
 def _assemble(
-    made_of: Recipe, key: str, programs: dict[str, Path], out: Path, report: Reporter
-) -> None:
-    """Write programs, images and the manifest into the folder `out`."""
-    began = time.monotonic()
-    report(StageStarted(name="images", total=len(made_of.images)))
-    (out / "bin").mkdir()
+    made_of: Recipe, programs: dict[str, Path], out: Path, report: Reporter
+) -> KubernetesBundle:
+    """Write programs, images and the manifest of a build into the folder `out`."""
     files = []
-    for name, program in made_of.programs.items():
-        if program.on_nodes:
+    for name in made_of.compiled():
+        on_nodes = made_of.programs[name].on_nodes
+        if on_nodes:
             shutil.copyfile(programs[name], out / "bin" / name)
-            files.append(_file(out, f"bin/{name}", tuple(program.on_nodes)))
-    layers = _Layers(made_of, programs, out)
+            files.append(_file(out, f"bin/{name}", tuple(on_nodes)))
+    images = _images(made_of, programs, out, report)
+    return _written(made_of, bundle_key(made_of), files, images, out)
+
+
+def _images(
+    made_of: Recipe, programs: dict[str, Path], scratch: Path, report: Reporter
+) -> list[ArchivedImage]:
+    """Return the images of compiled programs."""
+    began = time.monotonic()
+    total = len(made_of.images)
+    report(StageStarted(name="images", total=total))
+    layers = _Layers(made_of, programs, scratch)
     images = []
     for done, requested in enumerate(made_of.images):
-        report(
-            StageProgress(
-                name="images", done=done, total=len(made_of.images), detail=requested.name
-            )
-        )
-        images.append(layers.image(requested))
-    digests = write_archive(images, architecture(), out / IMAGES)
+        report(StageProgress(name="images", done=done, total=total, detail=requested.name))
+        images.append(archived(layers.image(requested), architecture()))
+    seconds = time.monotonic() - began
+    report(StageFinished(name="images", ok=True, summary=f"{len(images)} images", seconds=seconds))
+    return images
+
+
+def _written(
+    made_of: Recipe,
+    key: str,
+    files: Sequence[KubernetesFile],
+    images: Sequence[ArchivedImage],
+    out: Path,
+) -> KubernetesBundle:
+    """Write the archive of images and the manifest."""
+    write_archive(images, out / IMAGES)
+    digests = {image.reference: image.digest for image in images}
     manifest = _manifest(made_of, key, (*files, _file(out, IMAGES)), digests)
     atomic.write(out / MANIFEST, manifest.encode(), mode=0o644)
-    seconds = time.monotonic() - began
-    summary = f"{len(images)} images, {manifest.size / 1e6:.0f} MB in all"
-    report(StageFinished(name="images", ok=True, summary=summary, seconds=seconds))
+    return manifest
 
 
 def planned_bundle() -> KubernetesBundle:
@@ -166,7 +234,7 @@ def planned_bundle() -> KubernetesBundle:
         if program.on_nodes
     ]
     archive = KubernetesFile(path=IMAGES, size=0, sha256="")
-    references = {_reference(made_of, image): "" for image in made_of.images}
+    references = {made_of.reference(image): "" for image in made_of.images}
     return _manifest(made_of, bundle_key(made_of), (*files, archive), references)
 
 
@@ -174,7 +242,7 @@ def _manifest(
     made_of: Recipe, key: str, files: tuple[KubernetesFile, ...], digests: dict[str, str]
 ) -> KubernetesBundle:
     return KubernetesBundle(
-        made_from="modules",
+        made_from="release" if key == published_key(made_of) else "modules",
         key=key,
         architecture=cast("Literal['amd64', 'arm64']", architecture()),
         kubernetes=made_of.kubernetes,
@@ -190,10 +258,6 @@ def _manifest(
     )
 
 
-def _reference(made_of: Recipe, image: ImageRecipe) -> str:
-    return f"{made_of.repository}/{image.name}:{image.tag}"
-
-
 class _Layers:
     """Makes images, and a layer that several of them have once."""
 
@@ -205,7 +269,7 @@ class _Layers:
         # Programs below: so a node unpacks the layer that most images share once.
         packages = [self._packages(tuple(requested.packages))] if requested.packages else []
         return Image(
-            reference=_reference(self._made_of, requested),
+            reference=self._made_of.reference(requested),
             layers=(*map(self._program, requested.programs), *packages),
             entrypoint=tuple(requested.entrypoint),
         )
@@ -228,123 +292,3 @@ def _file(out: Path, path: str, programs: tuple[str, ...] = ()) -> KubernetesFil
     return KubernetesFile(
         path=path, size=file.stat().st_size, sha256=sha256_of(file), programs=programs
     )
-
-
-FOLDER = Path(__file__).parent
-"""Folder of programs.yaml and the Go modules; see programs/README.md."""
-VARIABLE = "GCLUSTER_KUBERNETES_PROGRAMS"
-"""Names another folder with a programs.yaml: another version of Kubernetes for local nodes."""
-_ASSEMBLY = 5
-"""Raise it when what build.py makes of programs and packages changes."""
-_SOURCES = ("go.mod", "go.sum", "*.go")
-
-
-class Program(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One Go module that is compiled to one program."""
-
-    calls: list[str]
-    """Names that it answers to."""
-    on_nodes: list[str] = []
-    """Those that nodes run themselves; none: it is in images only."""
-    link: dict[str, str] = {}
-    """Variables that the linker sets."""
-    folders: list[str] = []
-    """Folders with its files, relative to programs.yaml; of files with the same name the first is
-    taken. None: programs/NAME."""
-
-
-class ImageRecipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One image."""
-
-    name: str
-    tag: str
-    programs: list[str]
-    packages: list[str] = []
-    """Of the distribution, above the programs."""
-    entrypoint: list[str] = []
-
-
-class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The content of programs.yaml."""
-
-    toolchain: str
-    repository: str
-    kubernetes: str
-    etcd: str
-    coredns: str
-    pause: str
-    programs: dict[str, Program]
-    images: list[ImageRecipe]
-    suite: str
-
-
-def recipe_folder() -> Path:
-    """Return the folder of programs.yaml: ours, or the one that `VARIABLE` names."""
-    named = os.environ.get(VARIABLE, "")
-    return Path(named).absolute() if named else FOLDER
-
-
-def recipe() -> Recipe:
-    """Read programs.yaml.
-
-    Raises:
-        LifecycleError: GC1000: `VARIABLE` names a folder without one, or with another file.
-    """
-    return _read(recipe_folder() / "programs.yaml")
-
-
-@functools.cache
-def _read(path: Path) -> Recipe:
-    try:
-        return decode_yaml(path.read_bytes(), Recipe)
-    except (OSError, ValueError) as error:
-        raise failure(
-            "GC1000",
-            f"{path} doesn't say what Kubernetes is built from: {error}",
-            hint=f"{VARIABLE} names the folder; without it the build is gcluster's own",
-            exit_code=Exit.USAGE,
-        ) from None
-
-
-def architecture() -> str:
-    """Return this machine's architecture as Go and images call it."""
-    return {"x86_64": "amd64", "aarch64": "arm64"}.get(os.uname().machine, os.uname().machine)
-
-
-def sources(name: str, made_of: Recipe, folder: Path) -> dict[str, Path]:
-    """Return the files that a program is compiled from, by their names in its module.
-
-    Args:
-        name: of the program.
-        made_of: the recipe.
-        folder: where its programs.yaml lies.
-    """
-    found: dict[str, Path] = {}
-    for part in made_of.programs[name].folders or [f"programs/{name}"]:
-        for path in (p for pattern in _SOURCES for p in (folder / part).glob(pattern)):
-            found.setdefault(path.name, path)
-    return dict(sorted(found.items()))
-
-
-def program_key(name: str, made_of: Recipe, folder: Path | None = None) -> str:
-    """Return the hash of all that a program is compiled from, 16 hex digits."""
-    how = [made_of.toolchain, architecture(), made_of.programs[name].link]
-    digest = hashlib.sha256(msgspec.json.encode(how, order="sorted"))
-    for file, path in sources(name, made_of, folder or recipe_folder()).items():
-        content = path.read_bytes()
-        digest.update(f"{file} {len(content)}\n".encode() + content)
-    return digest.hexdigest()[:16]
-
-
-def bundle_key(made_of: Recipe, folder: Path | None = None) -> str:
-    """Return the hash of the bundle's inputs, 16 hex digits.
-
-    The versions of the distribution's packages are not included: reading them would need the
-    network.
-    """
-    keys = {name: program_key(name, made_of, folder) for name in made_of.programs}
-    document = msgspec.to_builtins(made_of)
-    for program in document["programs"].values():
-        del program["folders"]  # folders of files whose content is in the keys
-    content = [_ASSEMBLY, architecture(), document, keys]
-    return hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()[:16]

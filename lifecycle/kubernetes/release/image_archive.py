@@ -79,25 +79,54 @@ def program_layer(program: Path, name: str, calls: Iterable[str]) -> Layer:
     return packed(buffer.getvalue())
 
 
-def write_archive(images: Iterable[Image], architecture: str, out: Path) -> dict[str, str]:
-    """Write an OCI archive; return reference -> digest. A layer of several images is in it once."""
+class ArchivedImage(msgspec.Struct, frozen=True, kw_only=True):
+    """An image as archives and registries have it: every blob by its digest."""
+
+    reference: str
+    digest: str
+    """Of its manifest, or of the index that it was pinned by."""
+    media_type: str
+    blobs: dict[str, bytes]
+    """Digest -> content, the manifest's own among them."""
+    also: tuple[str, ...] = ()
+    """More names that it is found by."""
+
+
+def archived(image: Image, architecture: str) -> ArchivedImage:
+    """Return an image with its configuration and manifest."""
+    config = _json(_config(image, architecture))
+    manifest = _json(
+        {
+            "schemaVersion": 2,
+            "mediaType": _MANIFEST,
+            "config": _descriptor(_CONFIG, config),
+            "layers": [_descriptor(_LAYER, layer.content) for layer in image.layers],
+        }
+    )
+    layers = {layer.digest: layer.content for layer in image.layers}
+    return ArchivedImage(
+        reference=image.reference,
+        digest=_digest(manifest),
+        media_type=_MANIFEST,
+        blobs={**layers, _digest(config): config, _digest(manifest): manifest},
+    )
+
+
+def write_archive(images: Iterable[ArchivedImage], out: Path) -> None:
+    """Write an OCI archive; a blob of several images is in it once."""
     blobs: dict[str, bytes] = {}
     index = []
-    digests = {}
     for image in images:
-        config = _json(_config(image, architecture))
-        manifest = _json(
+        blobs |= image.blobs
+        index += [
             {
-                "schemaVersion": 2,
-                "mediaType": _MANIFEST,
-                "config": _descriptor(_CONFIG, config),
-                "layers": [_descriptor(_LAYER, layer.content) for layer in image.layers],
+                "mediaType": image.media_type,
+                "digest": image.digest,
+                "size": len(image.blobs[image.digest]),
+                "annotations": {_NAME: name},
             }
-        )
-        blobs |= {layer.digest: layer.content for layer in image.layers}
-        blobs |= {_digest(config): config, _digest(manifest): manifest}
-        digests[image.reference] = _digest(manifest)
-        index.append({**_descriptor(_MANIFEST, manifest), "annotations": {_NAME: image.reference}})
+            for name in (image.reference, *image.also)
+        ]
     files = {
         "oci-layout": _json({"imageLayoutVersion": "1.0.0"}),
         "index.json": _json({"schemaVersion": 2, "mediaType": _INDEX, "manifests": index}),
@@ -108,7 +137,6 @@ def write_archive(images: Iterable[Image], architecture: str, out: Path) -> dict
             entry = _entry(name, tarfile.REGTYPE)
             entry.mode, entry.size = 0o644, len(content)
             archive.addfile(entry, io.BytesIO(content))
-    return digests
 
 
 def _config(image: Image, architecture: str) -> dict[str, Any]:

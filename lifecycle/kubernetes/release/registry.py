@@ -7,21 +7,17 @@ from __future__ import annotations
 
 import hashlib
 import http.client
-import io
 import re
-import tarfile
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from ....stacks.io.https import opened
 from ...cluster.outcome import failure
-from .image_archive import split_tag
+from .image_archive import ArchivedImage, split_tag
 
 _INDEXES = (
     "application/vnd.oci.image.index.v1+json",
@@ -43,19 +39,7 @@ _TIMEOUT_S = 60
 _LARGEST = 1 << 30
 
 
-class Pulled(msgspec.Struct, frozen=True, kw_only=True):
-    """An image: its manifest for one architecture, and every blob that it names."""
-
-    reference: str
-    digest: str
-    media_type: str
-    blobs: dict[str, bytes]
-    """Digest -> content, the manifest's own among them."""
-    also: tuple[str, ...] = ()
-    """More names that it is found by."""
-
-
-def pull(registry: str, name: str, tag: str, architecture: str) -> Pulled:
+def pull(registry: str, name: str, tag: str, architecture: str) -> ArchivedImage:
     """Return an image of a registry.
 
     Args:
@@ -77,12 +61,12 @@ def pull(registry: str, name: str, tag: str, architecture: str) -> Pulled:
         read = _decoded(content, f"{name}@{digest}")
     blobs = {_digest(content): content} | _parts(root, read, f"{name}:{tag}")
     host = registry.rsplit("://", maxsplit=1)[-1].rstrip("/")
-    return Pulled(
+    return ArchivedImage(
         reference=f"{host}/{name}:{tag}", digest=_digest(content), media_type=kind, blobs=blobs
     )
 
 
-def pull_pinned(image: str, digest: str, architecture: str) -> Pulled:
+def pull_pinned(image: str, digest: str, architecture: str) -> ArchivedImage:
     """Return an image by its digest, which may be an index's: that is kept, with one architecture.
 
     Args:
@@ -104,7 +88,7 @@ def pull_pinned(image: str, digest: str, architecture: str) -> Pulled:
         content, _ = _get(f"{root}/manifests/{own}", accept=_MANIFESTS)
         _check(content, own, f"{image} for {architecture}")
         blobs[own], read = content, _decoded(content, image)
-    return Pulled(
+    return ArchivedImage(
         reference=image,
         digest=digest,
         media_type=kind,
@@ -121,35 +105,6 @@ def _parts(root: str, manifest: dict[str, Any], image: str) -> dict[str, bytes]:
         _check(blob, part["digest"], f"a blob of {image}")
         blobs[part["digest"]] = blob
     return blobs
-
-
-def write_pulled(images: list[Pulled], out: Path) -> None:
-    """Write images to one OCI archive; each blob is in it once."""
-    blobs: dict[str, bytes] = {}
-    index = []
-    for image in images:
-        blobs |= image.blobs
-        index += [
-            {
-                "mediaType": image.media_type,
-                "digest": image.digest,
-                "size": len(image.blobs[image.digest]),
-                "annotations": {"io.containerd.image.name": name},
-            }
-            for name in (image.reference, *image.also)
-        ]
-    files: Mapping[str, bytes] = {
-        "oci-layout": b'{"imageLayoutVersion":"1.0.0"}',
-        "index.json": msgspec.json.encode(
-            {"schemaVersion": 2, "mediaType": _INDEXES[0], "manifests": index}
-        ),
-        **{f"blobs/{name.replace(':', '/')}": blob for name, blob in sorted(blobs.items())},
-    }
-    with tarfile.open(out, "w") as archive:
-        for name, content in files.items():
-            entry = tarfile.TarInfo(name)
-            entry.mode, entry.size = 0o644, len(content)
-            archive.addfile(entry, io.BytesIO(content))
 
 
 def digest_of(image: str) -> str:

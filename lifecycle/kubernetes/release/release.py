@@ -26,9 +26,12 @@ from ....stacks.io.https import opened
 from ...bundle.fetch import RequiredFile, fetch_all
 from ...cluster.outcome import LifecycleError, failure
 from ...cluster.progress import Reporter, StageFinished, StageProgress, StageStarted
-from .registry import Pulled, pull, write_pulled
+from .image_archive import ArchivedImage, write_archive
+from .registry import pull
 
 _TIMEOUT_S = 60
+_PROBE_S = 5
+"""How long the download site may take to answer before it counts as out of reach."""
 
 
 class Published(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -142,9 +145,10 @@ def fetch_release(
     out.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(mkdtemp(prefix=f".{out.name}-", dir=out.parent))
     try:
-        files = _programs(of.programs, version, architecture, scratch, report)
+        (scratch / "bin").mkdir()
+        files = fetch_programs(of.programs, version, architecture, scratch, report)
         images = _images(of.registry, tags, architecture, report)
-        write_pulled(images, scratch / IMAGES)
+        write_archive(images, scratch / IMAGES)
         content = (scratch / IMAGES).read_bytes()
         archive = KubernetesFile(
             path=IMAGES, size=len(content), sha256=hashlib.sha256(content).hexdigest()
@@ -157,12 +161,16 @@ def fetch_release(
     return manifest
 
 
-def _programs(
+def fetch_programs(
     of: Published, version: str, architecture: str, out: Path, report: Reporter
 ) -> list[KubernetesFile]:
+    """Fetch the programs that nodes run into the folder `bin` of `out`, by their checksums.
+
+    Raises:
+        LifecycleError: GC939: a program is not available, or its checksum doesn't match.
+    """
     began = time.monotonic()
     report(StageStarted(name="programs", total=len(of.names)))
-    (out / "bin").mkdir()
     wanted = []
     for name in of.names:
         url = f"{of.root}/{of.path.format(version=version, arch=architecture, name=name)}"
@@ -178,6 +186,8 @@ def _programs(
     if findings:
         raise LifecycleError(*findings)
     shutil.rmtree(out / ".incoming", ignore_errors=True)
+    for want in wanted:
+        (out / want.path).chmod(0o755)
     seconds, summary = time.monotonic() - began, f"{fetched / 1e6:.0f} MB"
     report(StageFinished(name="programs", ok=True, summary=summary, seconds=seconds))
     return [
@@ -191,10 +201,21 @@ def _programs(
     ]
 
 
-def _published_sum(url: str) -> str:
+def unreachable(version: str, architecture: str, of: Release) -> str | None:
+    """Return why the projects' download site can't be reached now; None where it answers."""
+    programs = of.programs
+    path = programs.path.format(version=version, arch=architecture, name=programs.names[0])
+    try:
+        _published_sum(f"{programs.root}/{path}.sha256", timeout_s=_PROBE_S)
+    except LifecycleError as error:
+        return error.diagnostics[0].summary
+    return None
+
+
+def _published_sum(url: str, timeout_s: float = _TIMEOUT_S) -> str:
     """Return the checksum at a URL."""
     try:
-        with opened(url, timeout=_TIMEOUT_S) as answer:
+        with opened(url, timeout=timeout_s) as answer:
             parts = str(answer.read(200).decode("ascii", "replace")).split()
     except (urllib.error.URLError, TimeoutError, OSError) as error:
         raise failure(
@@ -205,7 +226,9 @@ def _published_sum(url: str) -> str:
     return parts[0]
 
 
-def _images(of: Registry, tags: VersionTags, architecture: str, report: Reporter) -> list[Pulled]:
+def _images(
+    of: Registry, tags: VersionTags, architecture: str, report: Reporter
+) -> list[ArchivedImage]:
     began = time.monotonic()
     requested = _tags(of, tags)
     report(StageStarted(name="images", total=len(requested)))
@@ -222,7 +245,7 @@ def _manifest(
     tags: VersionTags,
     architecture: str,
     files: tuple[KubernetesFile, ...],
-    images: list[Pulled],
+    images: list[ArchivedImage],
     registry: str,
 ) -> KubernetesBundle:
     sums = [file.sha256 for file in files] + [image.digest for image in images]

@@ -1,7 +1,8 @@
-"""The source of a cluster's Kubernetes: a bundle, or our own build on local nodes without one.
+"""The source of a cluster's Kubernetes: a bundle, or what this machine has for local nodes.
 
-Read-only commands never build. A plan of a bundle that isn't built is compiled without its
-checksums.
+That is what the projects publish, where their sites can be reached, and else our own build.
+Read-only commands neither fetch nor build. A plan of a bundle that isn't there is compiled without
+its checksums.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ from ....stacks.provider import ProviderError
 from ...bundle.fetch import is_complete
 from ...cluster import places
 from ...cluster.outcome import Exit, LifecycleError, failure
-from ...cluster.progress import Reporter
-from .build import architecture, built_folder, ensure_built, planned_bundle
-from .release import fetch_release
+from ...cluster.progress import Finding, Reporter
+from .build import built_folder, ensure_built, ensure_published, planned_bundle
+from .recipe import architecture, bundle_key, published_key, recipe
+from .release import fetch_release, release, unreachable
 
 BUILD = "make bundle-kubernetes"
 """Builds the bundle ahead of `up`, in a checkout."""
@@ -49,9 +51,9 @@ def kubernetes_at(spec: ClusterSpec, applied: bytes | None) -> KubernetesAt | No
     """
     if not takes_own_build(spec):
         return None
-    planned = planned_bundle()
     known = _built() or (None if applied is None else decode_kubernetes(applied))
-    return _local_folder(planned if known is None or known.key != planned.key else known)
+    is_current = known is not None and known.key in _keys()
+    return _local_folder(known if known is not None and is_current else planned_bundle())
 
 
 def planned_at(spec: ClusterSpec) -> KubernetesAt | None:
@@ -67,7 +69,7 @@ def ready_kubernetes(report: Reporter) -> KubernetesAt:
             since it was built (GC1000). Nothing was changed on any node.
     """
     with _base_image_meanwhile():
-        folder, manifest = ensure_built(report)
+        folder, manifest = _ensured(report)
     broken = broken_files(folder, manifest)
     if broken:
         found = [
@@ -82,6 +84,35 @@ def ready_kubernetes(report: Reporter) -> KubernetesAt:
         ]
         raise LifecycleError(*found, exit_code=Exit.REFUSED)
     return _local_folder(manifest)
+
+
+def _ensured(report: Reporter) -> tuple[Path, KubernetesBundle]:
+    """Return the bundle that is there, else the published one, else our own build."""
+    there = _built()
+    if there is not None:
+        return built_folder(there.key), there
+    made_of = recipe()
+    if made_of.is_published:
+        of = release()
+        why = unreachable(made_of.kubernetes, architecture(), of)
+        if why is None:
+            try:
+                return ensure_published(report, of)
+            except LifecycleError as error:
+                why = error.diagnostics[0].summary
+        report(Finding(diagnostic=_compiled_here(why)))
+    return ensure_built(report)
+
+
+def _compiled_here(why: str) -> Diagnostic:
+    return Diagnostic(
+        code="GC1032",
+        severity=Severity.NOTE,
+        summary="Kubernetes is compiled on this machine, once: minutes on a few cores",
+        detail=why,
+        hint=f"{BUILD} ({_BRING}) does so ahead; what the projects publish is taken where their "
+        "sites can be reached",
+    )
 
 
 @contextmanager
@@ -114,16 +145,23 @@ def describe_source(at: KubernetesAt) -> str:
     if not at.root:
         return f"{version}: {at.manifest.size / 1e6:.0f} MB in the bundle that the nodes live on"
     if _built() is None:
-        return f"{version}: to be built first, once, in minutes ({BUILD} does so ahead)"
-    return f"{version}: {at.manifest.size / 1e6:.0f} MB in {built_folder()}"
+        how = "fetched, or built where it can't be reached" if recipe().is_published else "built"
+        return f"{version}: to be {how}, first, once, in minutes ({BUILD} builds it ahead)"
+    return f"{version}: {at.manifest.size / 1e6:.0f} MB in {built_folder(at.manifest.key)}"
+
+
+def _keys() -> tuple[str, ...]:
+    """Return the keys of the bundles that serve: our own build, and the published one."""
+    made_of = recipe()
+    return bundle_key(made_of), published_key(made_of)
 
 
 def _built() -> KubernetesBundle | None:
     """Return the manifest of the bundle in the cache; None: there is none."""
-    try:
-        return decode_kubernetes((built_folder() / MANIFEST).read_bytes())
-    except (OSError, ValueError):
-        return None
+    for key in _keys():
+        with suppress(OSError, ValueError):
+            return decode_kubernetes((built_folder(key) / MANIFEST).read_bytes())
+    return None
 
 
 def _local_folder(manifest: KubernetesBundle) -> KubernetesAt:

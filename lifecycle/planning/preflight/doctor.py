@@ -81,7 +81,8 @@ def needs(machine: Machine) -> list[Need]:
         _program(machine, "ssh-keygen", "reaches the nodes", ("openssh-client",)),
         Need(
             "go",
-            "compiles Kubernetes for local nodes, once, in 6 min on 2 cores; else a container does",
+            "compiles what local nodes need of Kubernetes and can't fetch, once, in 1 to 8 min on "
+            "2 cores; else a container does",
             "go" in machine.programs,
             dict.fromkeys(KNOWN, ("golang-go",)),
             required=False,

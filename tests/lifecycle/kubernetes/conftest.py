@@ -43,6 +43,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(golang, "compile_program", compile_program)
     monkeypatch.setattr(build, "package_layer", package_layer)
+    monkeypatch.setattr(source, "unreachable", lambda *_: "no network")
     monkeypatch.setattr(source, "find_engine", lambda: None)
     monkeypatch.setattr(source, "ensure_base", lambda *_: done.append("base image"))
     return done

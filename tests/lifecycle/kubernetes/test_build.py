@@ -12,13 +12,13 @@ import pytest
 from gcluster.lifecycle.cluster.outcome import LifecycleError, failure
 from gcluster.lifecycle.cluster.progress import silent
 from gcluster.lifecycle.kubernetes.release import build, golang
-from gcluster.lifecycle.kubernetes.release.build import recipe
+from gcluster.lifecycle.kubernetes.release.recipe import recipe
 from gcluster.schemas.stack.bundle import IMAGES, MANIFEST
 
 
 def test_a_missing_bundle_is_built_and_found_again_without_building(compiled: list[str]) -> None:
     folder, manifest = build.ensure_built(silent)
-    assert sorted(compiled) == sorted(recipe().programs)
+    assert sorted(compiled) == sorted({*recipe().programs} - {"agents"})
     compiled.clear()
     assert build.ensure_built(silent) == (folder, manifest)
     assert compiled == []

@@ -12,6 +12,7 @@ from typing import Any
 
 from gcluster.lifecycle.kubernetes.release.image_archive import (
     Image,
+    archived,
     packed,
     program_layer,
     write_archive,
@@ -34,6 +35,12 @@ def blob(files: dict[str, bytes], descriptor: dict[str, Any]) -> bytes:
     return content
 
 
+def write(images: list[Image], out: Path) -> dict[str, str]:
+    made = [archived(image, "amd64") for image in images]
+    write_archive(made, out)
+    return {image.reference: image.digest for image in made}
+
+
 def program(tmp_path: Path) -> Path:
     path = tmp_path / "kube"
     path.write_bytes(b"#!/bin/sh\necho kube\n")
@@ -46,7 +53,7 @@ def test_every_digest_and_size_is_that_of_its_blob(tmp_path: Path) -> None:
         Image(reference="gcluster.local/k8s/one:v1", layers=(layer,)),
         Image(reference="gcluster.local/k8s/two:v1", layers=(layer,), entrypoint=("/two",)),
     ]
-    digests = write_archive(images, "amd64", tmp_path / "images.tar")
+    digests = write(images, tmp_path / "images.tar")
     files = read(tmp_path / "images.tar")
     assert json.loads(files["oci-layout"]) == {"imageLayoutVersion": "1.0.0"}
     index = json.loads(files["index.json"])["manifests"]
@@ -64,7 +71,7 @@ def test_every_digest_and_size_is_that_of_its_blob(tmp_path: Path) -> None:
 def test_a_layer_of_two_images_is_in_the_archive_once(tmp_path: Path) -> None:
     layer = program_layer(program(tmp_path), "kube", ["kubelet"])
     images = [Image(reference=f"gcluster.local/{n}:1", layers=(layer,)) for n in ("a", "b")]
-    write_archive(images, "amd64", tmp_path / "images.tar")
+    write(images, tmp_path / "images.tar")
     files = read(tmp_path / "images.tar")
     assert sum(content == layer.content for content in files.values()) == 1
 
@@ -86,7 +93,7 @@ def test_the_same_files_give_the_same_bytes_whenever_they_were_written(tmp_path:
         (tmp_path / name).mkdir()
         layer = program_layer(program(tmp_path / name), "kube", ["kubelet"])
         image = Image(reference="gcluster.local/k8s/one:v1", layers=(layer,))
-        write_archive([image], "amd64", tmp_path / name / "images.tar")
+        write([image], tmp_path / name / "images.tar")
         written.append((tmp_path / name / "images.tar").read_bytes())
         (tmp_path / name / "kube").touch()
     assert written[0] == written[1]

@@ -11,7 +11,7 @@ import pytest
 
 from gcluster.inventory.compile.kubernetes_objects.objects import BUILT, PAUSE, SIMULATED_GPU
 from gcluster.lifecycle.cluster.outcome import LifecycleError
-from gcluster.lifecycle.kubernetes.release.build import (
+from gcluster.lifecycle.kubernetes.release.recipe import (
     FOLDER,
     VARIABLE,
     bundle_key,
@@ -92,8 +92,18 @@ def test_no_image_is_named_as_if_it_were_the_projects_own() -> None:
     assert recipe().repository.startswith("gcluster.local/")
 
 
-@pytest.mark.parametrize("name", ["go.mod", "go.sum", "main.go"])
-def test_a_changed_source_is_another_build_of_that_program_only(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "changed"),
+    [
+        ("go.mod", {"kube", "agents"}),
+        ("go.sum", {"kube", "agents"}),
+        ("routed_cni.go", {"kube", "agents"}),
+        ("main.go", {"kube"}),
+    ],
+)
+def test_a_changed_source_is_another_build_of_what_it_belongs_to(
+    tmp_path: Path, name: str, changed: set[str]
+) -> None:
     made_of = recipe()
     shutil.copytree(PROGRAMS, tmp_path / "programs")
     before = {p: program_key(p, made_of, tmp_path) for p in made_of.programs}
@@ -101,7 +111,7 @@ def test_a_changed_source_is_another_build_of_that_program_only(tmp_path: Path, 
     with (tmp_path / "programs" / "kube" / name).open("a") as file:
         file.write("// changed\n")
     after = {p: program_key(p, made_of, tmp_path) for p in made_of.programs}
-    assert {p for p in before if before[p] != after[p]} == {"kube"}
+    assert {p for p in before if before[p] != after[p]} == changed
     assert bundle_key(made_of, tmp_path) != whole
 
 
@@ -126,7 +136,7 @@ def test_the_previous_minor_takes_all_but_its_modules_from_ours(
     monkeypatch.setenv(VARIABLE, str(PREVIOUS))
     made_of = recipe()
     assert [int(r.kubernetes.split(".")[1]) for r in (made_of, ours)] == [34, 35]
-    alike = {name for name in before if program_key(name, made_of) == before[name]}
+    alike = {n for n in made_of.programs if program_key(n, made_of) == before[n]}
     assert alike == {"etcd", "pause"}
     files = sources("kube", made_of, PREVIOUS)
     own = {file for file, path in files.items() if PREVIOUS in path.resolve().parents}
@@ -143,9 +153,13 @@ def test_where_files_lie_is_no_part_of_the_key(
     for name in recipe().programs:
         text = text.replace(f"\n  {name}: {{", f"\n  {name}: {{folders: [elsewhere/{name}], ")
     text = text.replace("\n  kube:", "\n  kube:\n    folders: [elsewhere/kube]")
+    text = text.replace("folders: [elsewhere/agents], folders: [programs/", "folders: [elsewhere/")
+    text = text.replace(
+        "folders: [elsewhere/agents, programs/", "folders: [elsewhere/agents, elsewhere/"
+    )
     (tmp_path / "programs.yaml").write_text(text)
     monkeypatch.setenv(VARIABLE, str(tmp_path))
-    assert [program.folders != [] for program in recipe().programs.values()] == [True] * 4
+    assert [program.folders != [] for program in recipe().programs.values()] == [True] * 5
     assert bundle_key(recipe()) == key
 
 

@@ -48,7 +48,7 @@ def test_a_plan_builds_nothing_and_reports_that_up_would(
     compiled: list[str], cluster: Cluster
 ) -> None:
     plan = make_plan(cluster)
-    assert "to be built first" in plan.kubernetes
+    assert "to be fetched, or built where it can't be reached, first" in plan.kubernetes
     assert "make bundle-kubernetes" in plan.kubernetes
     assert not plan.is_empty
     assert compiled == []

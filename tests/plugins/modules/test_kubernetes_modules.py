@@ -12,7 +12,12 @@ import yaml
 from recorded_machine import Machine
 from running import ROOT
 
-from gcluster.lifecycle.kubernetes.release.image_archive import Image, packed, write_archive
+from gcluster.lifecycle.kubernetes.release.image_archive import (
+    Image,
+    archived,
+    packed,
+    write_archive,
+)
 
 TOKEN = {"token": "abcdef.0123456789abcdef", "ca_hash": "sha256:89ab"}
 SETTINGS = "etc/kubernetes/gcluster"
@@ -222,8 +227,9 @@ def test_check_mode_makes_no_token(node: Node) -> None:
 
 def archive(folder: Path) -> tuple[str, dict[str, str]]:
     path = folder / "images.tar"
-    image = Image(reference=PAUSE, layers=(packed(b"layer"),))
-    return str(path), write_archive([image], "amd64", path)
+    image = archived(Image(reference=PAUSE, layers=(packed(b"layer"),)), "amd64")
+    write_archive([image], path)
+    return str(path), {image.reference: image.digest}
 
 
 def test_images_that_containerd_has_are_not_imported_again(node: Node, tmp_path: Path) -> None:
