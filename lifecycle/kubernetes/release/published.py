@@ -1,6 +1,6 @@
 """The published part of the bundle of local nodes: the projects' own programs and images.
 
-Nodes have the images by the names of our own builds, so nothing else tells the two apart.
+Nodes have the images by the names of our own builds, so nothing else depends on which it is.
 """
 
 from __future__ import annotations

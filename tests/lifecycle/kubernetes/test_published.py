@@ -85,7 +85,7 @@ def test_our_own_build_is_taken_where_it_is_there(compiled: list[str]) -> None:
         ("/v2/coredns/coredns/manifests/v1.13.1", "coredns"),
     ],
 )
-def test_what_can_not_be_fetched_whole_is_compiled_and_says_why(
+def test_what_can_not_be_fetched_whole_is_compiled_with_the_reason(
     reachable: Servers, compiled: list[str], gone: str, why: str
 ) -> None:
     del reachable[gone]
@@ -99,7 +99,7 @@ def test_what_can_not_be_fetched_whole_is_compiled_and_says_why(
     assert sorted(left) == sorted(["programs", build.built_folder().name])
 
 
-def test_a_machine_that_reaches_nothing_compiles_and_says_so(compiled: list[str]) -> None:
+def test_a_machine_that_reaches_nothing_compiles_with_a_note(compiled: list[str]) -> None:
     events: list[Progress] = []
     assert ready_kubernetes(events.append).manifest.made_from == "modules"
     assert "agents" not in compiled
