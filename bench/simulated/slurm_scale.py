@@ -31,6 +31,9 @@ STEP_NODES = 64
 """Nodes of a job step that is timed: one of all nodes ends nowhere that they share two cores."""
 PENDING = 5_000
 SINFO_SECONDS = 1.0
+EXPORTER_SHARE = 0.01
+"""Of a core that slurmctld may spend on the figures of monitoring, which are read every 15 s."""
+EXPORTER_EVERY_S = 15
 GIVE_UP_SECONDS = 300.0
 ROUNDS = 9
 PROCESSES = 32_768
@@ -193,6 +196,36 @@ def seconds(script: str, rounds: int = 1) -> float:
     return statistics.median(int(inside(timed)) / 1e9 for _ in range(rounds))
 
 
+def exporter() -> list[Result]:
+    """Return what slurmctld spends on the figures of monitoring, read as on a controller.
+
+    Its seconds on a core are the kernel's (proc(5), fields utime and stime, 10 ms each): of all
+    rounds together, with what it does by itself in that time.
+    """
+    folder = "/usr/local/libexec/gcluster-bench"
+    inside(f"mkdir -p {folder} /run/figures")
+    for path in sorted((ROOT / "roles/slurm_exporter/files/libexec").glob("*.py")):
+        inside(f"cat > {folder}/{path.name}", stdin=path.read_text(encoding="utf-8"))
+    program = f"python3 {folder}/slurm-metrics.py"
+    figures = f"GCLUSTER_TEXTFILES=/run/figures GCLUSTER_SLURM_TOTALS=/run/figures/totals {program}"
+    spent = "awk '{ print $14 + $15 }' /proc/$(pidof -s slurmctld)/stat"
+    before = int(inside(spent))
+    wall = seconds(f"{figures} nodes && {figures} jobs", ROUNDS)
+    ticks = int(inside(spent)) - before
+    written = int(inside("cat /run/figures/*.prom | grep -c '^[a-z]'"))
+    share = ticks / 100 / ROUNDS / EXPORTER_EVERY_S
+    return [
+        Result(name="figures of monitoring, written", value=wall, unit="s"),
+        Result(name="samples of them", value=written, unit="series"),
+        Result(
+            name="of a core, slurmctld for them every 15 s",
+            value=share,
+            unit="",
+            limit=EXPORTER_SHARE,
+        ),
+    ]
+
+
 def measure(image: str, nodes: int) -> list[Result]:
     """Return what was measured; the container is removed, also on failure."""
     with tempfile.TemporaryDirectory(prefix="gcluster-bench-") as name:
@@ -231,6 +264,7 @@ def measure(image: str, nodes: int) -> list[Result]:
             ),
             Result(name="squeue of them", value=seconds("squeue --array", ROUNDS), unit="s"),
         ]
+        found += exporter()
         inside("scancel --user root; true")
         blocks = len(re.findall(r"BlockName=", inside("scontrol show topology")))
         found.append(Result(name="blocks of the topology", value=blocks, unit=""))

@@ -399,6 +399,8 @@ def test_each_fault_is_one_alert_of_its_host_within_90_s_by_mail_and_webhook(
     took = {alert: after[alert, host][0] - began for alert, host in FAULTS.items()}
     sys.stdout.write(f"seconds from fault to webhook: {took}\n")
 
+    lost = {(each["node"], each["device"]) for each in top(cluster)["links"] if not each["up"]}
+    assert lost == {("head01", "rail0")}
     assert after.keys() == set(FAULTS.items())
     assert max(took.values()) < 90
     assert [of for of, times in after.items() if len(times) != 1] == []

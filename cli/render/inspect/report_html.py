@@ -35,6 +35,7 @@ def report_html(report: Report) -> str:
         notes=list(words.notes(report)),
         lines=[words.cells(use) for use in words.uses_of(report)],
         bars=bars(report),
+        use_bars=use_bars(report),
         height=_HEIGHT,
     )
 
@@ -53,6 +54,20 @@ def bars(report: Report) -> list[Bar]:
         )
         for each in report.slices
     ]
+
+
+def use_bars(report: Report) -> list[Bar]:
+    """Return a bar for each hour or day: the share of what jobs held, in dollars, that was used.
+
+    Without dollars there is no bar: how busy GPUs were isn't known, or nothing was held.
+    """
+    found = []
+    for each in report.slices:
+        share = 1 - each.wasted_usd / each.usd if each.usd else None
+        text = "no GPU was held" if share is None else f"SM active {share:.0%}"
+        title = f"{_when(each, report.slice_s)}: {text}"
+        found.append(Bar(used=_HEIGHT * (share or 0.0), wasted=0.0, unused=0.0, title=title))
+    return found
 
 
 def _total(each: Slice) -> float:

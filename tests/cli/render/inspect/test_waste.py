@@ -215,6 +215,17 @@ def test_the_page_has_no_script_and_loads_nothing_with_any_user_names() -> None:
     assert not ASCII_CONTROL.search(page.replace("\n", ""))
 
 
+def test_the_page_draws_dollars_and_how_busy_gpus_were() -> None:
+    empty = Slice(until=1_795_849_600.0, usd=0.0, wasted_usd=0.0, unused_usd=80.0)
+    given = report()
+    page = report_html(msgspec.structs.replace(given, slices=(*given.slices, empty)))
+
+    # $25 held of which $15 were wasted: 40 % of the height of 120
+    assert 'y="72.00" height="48.00"' in page
+    assert "SM active 40%</title>" in page
+    assert "no GPU was held</title>" in page
+
+
 def test_a_spreadsheet_gets_numbers_in_full_and_no_formula() -> None:
     [row] = csv.DictReader(StringIO(report_csv(report(HOSTILE, "-1+1"))))
 
