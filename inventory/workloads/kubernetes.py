@@ -1,4 +1,4 @@
-"""A workload as Kubernetes objects: an Indexed Job with a pod a node, or a JobSet of one.
+"""A workload as Kubernetes objects: an Indexed Job with a pod a node, a JobSet of one, a TrainJob.
 
 Its pods are those of the partition's templates (`kubernetes_objects/jobs/templates.py`): GPUs, the
 fabric's devices and settings, queue and the restricted profile. Without gcluster `kubectl create`
@@ -11,12 +11,12 @@ import math
 import posixpath
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from ...schemas.derived.storage import mount_point
 from ...schemas.spec import ScratchStorage, TorchrunElasticWorkload, TorchWorkload, Workload
 from ..compile.kubernetes_objects.facts import KubernetesFacts, units_per_gpu
-from ..compile.kubernetes_objects.jobs.templates import JobTemplate
+from ..compile.kubernetes_objects.jobs.templates import TRAINER, TRAINER_STEP, JobTemplate
 from ..compile.kubernetes_objects.objects import DOMAIN, Object, documents, new
 from ..compile.slurm.job_programs import PROGRAMS
 from ..compile.steps import Json
@@ -50,6 +50,18 @@ def workload_name(name: str) -> str:
 def account_of(facts: KubernetesFacts, workload: Workload) -> str:
     """Return the account, and so the namespace, that a workload is of (GC1233)."""
     return workload.account or next(iter(facts.accounts))
+
+
+def pod_templates(objects: Sequence[Object]) -> list[dict[str, Json]]:
+    """Return the templates of the pods of a workload's objects."""
+    found: list[dict[str, Json]] = []
+    for made in objects:
+        spec = made.get("spec", {})
+        sets = spec["template"]["spec"] if made["kind"] == "TrainingRuntime" else spec
+        if made["kind"] == "Job":
+            found.append(spec["template"])
+        found += [each["template"]["spec"]["template"] for each in sets.get("replicatedJobs", ())]
+    return found
 
 
 def workload_text(objects: list[Object]) -> str:
@@ -94,8 +106,10 @@ class _Compiled:
         self._pool = self._place.node.name
         saved = workload.checkpoint
         self._checkpoints = None if saved is None else folder(name, saved, self._place)
-        self._in_set = "jobset" in facts.named_addons
-        self._stem = f"{self._name}-workers-0" if self._in_set else self._name
+        self._is_train_job = workload.kind == "TrainJob"
+        self._in_set = self._is_train_job or "jobset" in facts.named_addons
+        part = "node" if self._is_train_job else "workers"
+        self._stem = f"{self._name}-{part}-0" if self._in_set else self._name
 
     def objects(self, checkpoint_program: str) -> list[Object]:
         made: list[Object] = self._template.domain(self._name, {WORKLOAD: self._name})
@@ -109,12 +123,14 @@ class _Compiled:
         if self._checkpoints is not None:
             data: Json = {CHECKPOINT_PROGRAM: checkpoint_program}
             made.append(self._new("v1", "ConfigMap", data=data))
+        if self._is_train_job:
+            return made + self._train_job()
         made.append(self._jobset() if self._in_set else self._job())
         return made
 
     def _new(self, api: str, kind: str, **parts: Json) -> Object:
         labels, notes = {WORKLOAD: self._name}, {}
-        if kind in {"Job", "JobSet"}:
+        if kind in {"Job", "JobSet", "TrainJob"}:
             labels |= self._template.labels()
             notes = {CHECKPOINTS: self._checkpoints} if self._checkpoints else {}
         return new(
@@ -142,15 +158,56 @@ class _Compiled:
         }
         return self._new("jobset.x-k8s.io/v1alpha2", "JobSet", spec=spec)
 
-    def _job_spec(self) -> dict[str, Json]:
+    def _train_job(self) -> list[Object]:
+        """Return a TrainJob and the runtime of its own: the pods, in all that isn't their number.
+
+        The trainer makes a JobSet by its name of them, starts all pods again as often as that says,
+        and in the container called node sets torchrun's PET_ variables, over which the script's
+        options hold (kubeflow/trainer v2.3.0 pkg/runtime/framework/plugins/{torch,jobset}).
+        """
+        nodes, is_torch = self._place.nodes, isinstance(self._workload, TorchWorkload)
+        pod = self._pod()
+        pod["spec"]["containers"][0]["name"] = "node"
+        job = {
+            "name": "node",
+            "replicas": 1,
+            "template": {
+                "metadata": TRAINER_STEP,
+                "spec": {"backoffLimit": 0, "completionMode": "Indexed", "template": pod},
+            },
+        }
+        jobs = {
+            "network": {"enableDNSHostnames": True, "subdomain": self._name},
+            "failurePolicy": {"maxRestarts": self._workload.restarts},
+            "replicatedJobs": [job],
+        }
+        runtime: dict[str, Json] = {
+            "mlPolicy": {"numNodes": nodes, **({"torch": {}} if is_torch else {})},
+            "template": {"spec": jobs},
+        }
+        each = {"numProcPerNode": self._place.processes} if is_torch else {}
+        spec: dict[str, Json] = {
+            "runtimeRef": {"apiGroup": TRAINER, "kind": "TrainingRuntime", "name": self._name},
+            "trainer": {"numNodes": nodes, **each},
+            **self._deadline(),
+        }
+        api = f"{TRAINER}/v1alpha1"
+        return [
+            self._new(api, "TrainingRuntime", spec=runtime),
+            self._new(api, "TrainJob", spec=spec),
+        ]
+
+    def _deadline(self) -> dict[str, Json]:
         time = self._workload.time
-        limit = {"activeDeadlineSeconds": math.ceil(time.value)} if time is not None else {}
+        own = {"activeDeadlineSeconds": math.ceil(time.value)} if time is not None else {}
+        return {**self._template.deadline(), **own}
+
+    def _job_spec(self) -> dict[str, Json]:
         return {
             "completions": self._place.nodes,
             "parallelism": self._place.nodes,
             "completionMode": "Indexed",
-            **self._template.deadline(),
-            **limit,
+            **self._deadline(),
             "template": self._pod(),
         }
 

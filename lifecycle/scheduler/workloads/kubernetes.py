@@ -6,8 +6,9 @@ A job's id is NAMESPACE/NAME, and its namespace that of its account.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
-from datetime import UTC, datetime, timedelta
+import time
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -16,30 +17,44 @@ from ....inventory.compile.kubernetes_objects.objects import Object
 from ....inventory.workloads.kubernetes import (
     CHECKPOINT_PROGRAM,
     CHECKPOINTS,
-    COMMAND,
     SUBMITTER,
     WORKLOAD,
 )
 from ...cluster.outcome import LifecycleError, failure
 from ...kubernetes.kubectl import ApiRefused, ApiSilent, Kubectl, rows
 from ...nodes.converge.role_files import role_path
+from .job_objects import (
+    DECIDED,
+    ENDS,
+    condition,
+    elapsed_of,
+    is_old_command,
+    job_of,
+    key_of,
+    state_of,
+    state_word,
+    whole_of,
+)
 from .jobs import Job, JobState
 
 _ID = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?/[a-z0-9]([a-z0-9-]*[a-z0-9])?")
-_KIND = {"Job": "jobs.batch", "JobSet": "jobsets.jobset.x-k8s.io"}
-_ENDS = {"Complete": "COMPLETED", "Completed": "COMPLETED", "Failed": "FAILED"}
-_DECIDED = _ENDS | {"SuccessCriteriaMet": "COMPLETED", "FailureTarget": "FAILED"}
-"""How a Job ends is known before none of its pods is left (kubernetes.io, Jobs, "Terminal Job
-conditions"): one on a lost node is left until that is back or removed."""
+_KIND = {
+    "Job": "jobs.batch",
+    "JobSet": "jobsets.jobset.x-k8s.io",
+    "TrainJob": "trainjobs.trainer.kubeflow.org",
+}
 _POD_LABELS = {
     "Job": "batch.kubernetes.io/job-name",
     "JobSet": "jobset.sigs.k8s.io/jobset-name",
+    "TrainJob": "jobset.sigs.k8s.io/jobset-name",
 }
 """Labels of pods with the name of what made them (kubernetes.io, "Well-Known Labels, Annotations
 and Taints"; kubernetes-sigs/jobset api/jobset/v1alpha2/jobset_types.go)."""
 _GPUS = re.compile(r'"(?:nvidia|amd)\.com/gpu":"(\d+)"')
 _PREFIX = re.compile(r"\[pod/(?P<pod>\S+?)/\S+?\] (?P<at>\S+) ?(?P<text>.*)", re.DOTALL)
-_COMMANDS_KEPT = timedelta(days=1)
+_TRIES = 10
+_UNSEEN = "must be created before the TrainJob is created"
+"""Words of the trainer's refusal (kubeflow/trainer v2.3.0 pkg/runtime/core/trainingruntime.go)."""
 _MOST_PODS = 16
 """Pods whose logs are followed; of a larger job it is the first one's."""
 
@@ -53,18 +68,28 @@ def checkpoint_program() -> str:
 class KubernetesQueue:
     """The cluster's Jobs, through kubectl."""
 
-    def __init__(self, kubectl: Kubectl, *, has_sets: bool, has_domains: bool = False) -> None:
+    def __init__(
+        self,
+        kubectl: Kubectl,
+        *,
+        has_sets: bool,
+        has_trainer: bool = False,
+        has_domains: bool = False,
+    ) -> None:
         """Set the way to the API; nothing is queried yet.
 
         Args:
             kubectl: with administrator rights.
             has_sets: whether workloads are JobSets there.
+            has_trainer: whether they may be TrainJobs.
             has_domains: whether they may have ComputeDomains.
         """
         self._kubectl = kubectl
-        self._kinds = ["Job", *(["JobSet"] if has_sets else [])]
+        named = {"JobSet": has_sets, "TrainJob": has_trainer}
+        self._kinds = ["Job", *(kind for kind, is_there in named.items() if is_there)]
+        runtimes = ["trainingruntimes.trainer.kubeflow.org"] if has_trainer else []
         domains = ["computedomains.resource.nvidia.com"] if has_domains else []
-        self._companions = ["services", "configmaps", *domains]
+        self._companions = ["services", "configmaps", *domains, *runtimes]
 
     def submit(self, objects: Sequence[Object], user: str | None) -> str:
         """Create a workload's objects, the job last, and return its id.
@@ -86,24 +111,43 @@ class KubernetesQueue:
         for made in objects:
             labels = made["metadata"].setdefault("labels", {})
             labels |= {SUBMITTER: user} if user else {}
+        if job["kind"] == "TrainJob":
+            self._create(objects[:-1], user)
+            self._create_train_job(job, user)
+        else:
+            self._create(objects, user)
+        return f"{space}/{name}"
+
+    def _create(self, objects: Sequence[Object], user: str | None) -> None:
         listed = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
         # The administrator impersonates the user: the API holds them to the account's rights.
         group = "--as-group=system:authenticated"
         impersonated = (f"--as={user}", group) if user else ()
         text = msgspec.json.encode(listed).decode()
         self._text("create", "--filename=-", *impersonated, stdin=text, code="GC1213")
-        return f"{space}/{name}"
+
+    def _create_train_job(self, job: Object, user: str | None) -> None:
+        """Create it when the trainer's webhook has seen its runtime, in a cache of its own."""
+        for left in reversed(range(_TRIES)):
+            try:
+                self._create([job], user)
+            except LifecycleError as refused:
+                if not left or _UNSEEN not in refused.diagnostics[0].summary:
+                    raise
+                time.sleep(1)
+            else:
+                return
 
     def _make_room(self, space: str, name: str, folder: str | None) -> None:
         for found in self._all(f"--namespace={space}"):
             meta = found["metadata"]
-            has_ended = _condition(found, _ENDS) is not None
+            has_ended = condition(found, ENDS) is not None
             uses = folder is not None and meta.get("annotations", {}).get(CHECKPOINTS) == folder
-            if has_ended and (meta["name"] == name or _is_old_command(found)):
+            if has_ended and (meta["name"] == name or is_old_command(found)):
                 self._delete(space, meta["name"])
             elif not has_ended and (meta["name"] == name or uses):
                 why = f"saves to {folder}" if uses else "has this name"
-                is_left = _condition(found, _DECIDED) is not None
+                is_left = condition(found, DECIDED) is not None
                 left = "has pods that still end" if is_left else "has not ended"
                 raise failure(
                     "GC1213",
@@ -113,7 +157,7 @@ class KubernetesQueue:
 
     def jobs(self) -> tuple[Job, ...]:
         """Return the jobs of all accounts, workloads or not; raises as `state`."""
-        return tuple(_job(found) for found in self._all("--all-namespaces"))
+        return tuple(job_of(found) for found in self._all("--all-namespaces"))
 
     def state(self, job: str) -> JobState:
         """Return the state of one job.
@@ -124,7 +168,7 @@ class KubernetesQueue:
         space, name = _split(job)
         for found in self._all(f"--namespace={space}"):
             if found["metadata"]["name"] == name:
-                state = _state(found, self._reason(space, name, found))
+                state = state_of(found, self._reason(space, name, found))
                 return state if state.state == "PENDING" else self._with_nodes(state, found)
         raise failure(
             "GC1214",
@@ -178,7 +222,7 @@ class KubernetesQueue:
         gpus = [sum(map(int, _GPUS.findall(pod["limits"]))) for pod in last.values()]
         # A set has no time of its start: its creation counts the time in a queue too.
         began = min((pod["began"] for pod in last.values() if pod["began"]), default="")
-        own = state.elapsed if found["kind"] == "Job" else _elapsed(found, began)
+        own = state.elapsed if found["kind"] == "Job" else elapsed_of(found, began)
         return msgspec.structs.replace(
             state,
             elapsed=own,
@@ -189,9 +233,9 @@ class KubernetesQueue:
 
     def _reason(self, space: str, name: str, found: dict[str, Any]) -> str:
         """Return why it waits or failed, in Kubernetes' words."""
-        word = _state_word(found)
+        word = state_word(found)
         if word == "FAILED":
-            return str((_condition(found, ("Failed", "FailureTarget")) or {}).get("message", ""))
+            return str((condition(found, ("Failed", "FailureTarget")) or {}).get("message", ""))
         if word != "PENDING":
             return ""
         for pod in self._get("pods", f"--namespace={space}", f"--selector={WORKLOAD}={name}"):
@@ -203,9 +247,9 @@ class KubernetesQueue:
             ]
             if waiting:
                 return str(waiting[0].get("message") or waiting[0].get("reason", ""))
-            for condition in status.get("conditions", ()):
-                if condition["type"] == "PodScheduled" and condition["status"] == "False":
-                    return str(condition.get("message", ""))
+            for one in status.get("conditions", ()):
+                if one["type"] == "PodScheduled" and one["status"] == "False":
+                    return str(one.get("message", ""))
         return ""
 
     def _delete(self, space: str, name: str) -> None:
@@ -215,15 +259,16 @@ class KubernetesQueue:
         self._text("delete", kinds, f"--namespace={space}", selector, *options)
 
     def _all(self, where: str) -> list[dict[str, Any]]:
-        """Return Jobs and JobSets; the Job of a JobSet is left out."""
+        """Return jobs of all kinds, without those that are parts of others."""
         found = self._get(",".join(_KIND[kind] for kind in self._kinds), where)
-        return [
-            each
-            for each in found
-            if not any(
-                owner["kind"] == "JobSet" for owner in each["metadata"].get("ownerReferences", ())
-            )
-        ]
+        parts = [each for each in found if whole_of(each)]
+        wholes = {(each["kind"], key_of(each)): each for each in found if not whole_of(each)}
+        for part in parts:
+            kind, key = whole_of(part), key_of(part)
+            if kind == "TrainJob" and (kind, key) in wholes:  # which doesn't count its restarts
+                own = wholes[kind, key].setdefault("status", {})
+                own["restarts"] = part.get("status", {}).get("restarts", 0)
+        return list(wholes.values())
 
     def _get(self, *what: str) -> list[dict[str, Any]]:
         items: list[dict[str, Any]] = msgspec.json.decode(
@@ -270,90 +315,6 @@ def _earlier(time: str) -> str:
         return ""
     seen = datetime.fromisoformat(f"{time[:19]}+00:00")
     return (seen - timedelta(seconds=_AGAIN_S)).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _condition(found: dict[str, Any], types: Collection[str]) -> dict[str, Any] | None:
-    """Return the first of a job's conditions that is true and of one of these types."""
-    conditions: list[dict[str, Any]] = found.get("status", {}).get("conditions", [])
-    return next((c for c in conditions if c["type"] in types and c["status"] == "True"), None)
-
-
-def _is_old_command(found: dict[str, Any]) -> bool:
-    """Whether it is a command of no spec that ended more than a day ago."""
-    ended = (_condition(found, _ENDS) or {}).get("lastTransitionTime")
-    if COMMAND not in found["metadata"].get("labels", {}) or ended is None:
-        return False
-    return datetime.now(UTC) - datetime.fromisoformat(ended) > _COMMANDS_KEPT
-
-
-def _state_word(found: dict[str, Any]) -> str:
-    status, decided = found.get("status", {}), _condition(found, _DECIDED)
-    if decided is not None:
-        return _DECIDED[decided["type"]]
-    if found["kind"] == "JobSet":
-        ready = sum(
-            each.get("ready", 0) + each.get("active", 0)
-            for each in status.get("replicatedJobsStatus", ())
-        )
-    else:
-        ready = status.get("ready", 0)
-    return "RUNNING" if ready else "PENDING"
-
-
-def _workers(found: dict[str, Any]) -> int:
-    spec = found["spec"]
-    if found["kind"] == "JobSet":
-        return sum(
-            each["template"]["spec"].get("parallelism", 1) * each.get("replicas", 1)
-            for each in spec["replicatedJobs"]
-        )
-    return int(spec.get("parallelism", 1))
-
-
-def _state(found: dict[str, Any], reason: str) -> JobState:
-    word = _state_word(found)
-    status = found.get("status", {})
-    again = status.get("restarts", 0) if found["kind"] == "JobSet" else status.get("failed", 0)
-    return JobState(
-        id=f"{found['metadata']['namespace']}/{found['metadata']['name']}",
-        state=word,
-        reason=reason,
-        exit_code="0" if word == "COMPLETED" else reason or "unknown",
-        restarts=int(again),
-        elapsed=_elapsed(found),
-        nodes=_workers(found),
-        batch_host="",
-        log="",
-    )
-
-
-def _job(found: dict[str, Any]) -> Job:
-    meta = found["metadata"]
-    word = _state_word(found)
-    return Job(
-        id=f"{meta['namespace']}/{meta['name']}",
-        name=meta["name"],
-        user=meta.get("labels", {}).get(SUBMITTER, ""),
-        state=word,
-        elapsed=_elapsed(found),
-        nodes=str(_workers(found)),
-        reason="",
-        partition=meta.get("labels", {}).get("kueue.x-k8s.io/queue-name", ""),
-    )
-
-
-def _elapsed(found: dict[str, Any], began: str = "") -> str:
-    """Return the time from a job's start, where it is known, to its end, or to now: H:MM:SS."""
-    status = found.get("status", {})
-    began = began or status.get("startTime") or found["metadata"].get("creationTimestamp")
-    if not began:
-        return ""
-    ended = status.get("completionTime") or (_condition(found, _DECIDED) or {}).get(
-        "lastTransitionTime"
-    )
-    last = datetime.now(UTC) if ended is None else datetime.fromisoformat(ended)
-    seconds = max(0, int((last - datetime.fromisoformat(began)).total_seconds()))
-    return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
 
 
 def _split(job: str) -> tuple[str, str]:

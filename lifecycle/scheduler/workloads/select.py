@@ -13,7 +13,12 @@ from ....inventory.compile.kubernetes_objects.objects import Object
 from ....inventory.hosts import ClusterInventory
 from ....inventory.workloads import batch_script
 from ....inventory.workloads.checkpoints import WriteSpeed
-from ....inventory.workloads.kubernetes import COMMAND, workload_objects, workload_text
+from ....inventory.workloads.kubernetes import (
+    COMMAND,
+    pod_templates,
+    workload_objects,
+    workload_text,
+)
 from ....schemas.spec import KubernetesScheduler, SlurmScheduler, Workload
 from ....stacks.registry import provider
 from ...cluster.cluster import Cluster
@@ -92,10 +97,8 @@ def _as_user(cluster: Cluster, objects: Sequence[Object], user: str | None) -> S
     uid = next((one.uid for one in cluster.spec.local_users if one.name == user), None)
     if uid is None:
         return objects
-    spec = objects[-1]["spec"]
-    jobs = [spec] if "template" in spec else [e["template"]["spec"] for e in spec["replicatedJobs"]]
-    for job in jobs:
-        for container in job["template"]["spec"]["containers"]:
+    for pod in pod_templates(objects):
+        for container in pod["spec"]["containers"]:
             container["securityContext"]["runAsUser"] = uid
     return objects
 
@@ -109,6 +112,7 @@ def open_queue(cluster: Cluster, hosts: ClusterInventory, session: SshSession) -
         return KubernetesQueue(
             kubectl,
             has_sets="jobset" in facts.named_addons,
+            has_trainer="kubeflow-trainer" in facts.named_addons,
             has_domains=bool(channel_pools(facts)),
         )
     if not isinstance(scheduler, SlurmScheduler):

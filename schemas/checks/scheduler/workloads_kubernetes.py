@@ -18,6 +18,8 @@ from ..context import CheckContext
 from ..registry import Finding, check
 from .workloads import AT
 
+_TRAINER = "kubeflow-trainer"
+
 
 @check("GC1233", summary="A workload requests what a Job of Kubernetes can't have, or lacks it.")
 def workload_as_job(context: CheckContext) -> Iterator[Finding]:
@@ -29,10 +31,12 @@ def workload_as_job(context: CheckContext) -> Iterator[Finding]:
     Operator, of whose jobs `gcluster compile` writes a template; JAX finds its processes by Slurm's
     variables, and Ray's clusters are KubeRay's. GPUs that pods claim
     (`gpu.resource_claims`) have no templates. Spare nodes, the search for hangs, the gate, copies
-    of checkpoints and a command's `min_nodes` are what the batch script does under Slurm.
+    of checkpoints and a command's `min_nodes` are what the batch script does under Slurm. A
+    `kind: TrainJob` needs Kubeflow Trainer among the add-ons, and Kubernetes.
     """
     kubernetes = context.kubernetes
     if kubernetes is None:
+        yield from _kinds_elsewhere(context)
         return
     for name, workload in context.workloads.items():
         found = _unfit(kubernetes, workload)
@@ -44,6 +48,19 @@ def workload_as_job(context: CheckContext) -> Iterator[Finding]:
                 at_key=True,
                 hint=hint,
                 relies_on=((AT, name), ("scheduler",)),
+            )
+
+
+def _kinds_elsewhere(context: CheckContext) -> Iterator[Finding]:
+    """Yield kinds of objects where the scheduler is another one."""
+    for name, workload in context.workloads.items():
+        if context.slurm is not None and workload.kind is not None:
+            yield Finding(
+                summary=f'workload "{name}" has kind, which Kubernetes has and Slurm has not',
+                path=(AT, name, "kind"),
+                at_key=True,
+                hint="leave it out",
+                relies_on=((AT, name, "kind"), ("scheduler",)),
             )
 
 
@@ -74,6 +91,17 @@ def _unfit(kubernetes: KubernetesScheduler, workload: Workload) -> tuple[str, st
     elif workload.checkpoint is not None and workload.checkpoint.copies:
         what = "has checkpoint.copies, which the batch script of Slurm makes"
         problem = "checkpoint", what, "leave them out; copy by a Job of its own"
+    else:
+        problem = _lacking(kubernetes, workload)
+    return problem
+
+
+def _lacking(kubernetes: KubernetesScheduler, workload: Workload) -> tuple[str, str, str] | None:
+    """Return the same of what the cluster is without, or has several of."""
+    problem = None
+    if workload.kind is not None and _TRAINER not in kubernetes.addons:
+        what = "is a TrainJob, and the cluster has no Kubeflow Trainer"
+        problem = "kind", what, f"add {_TRAINER} to scheduler.addons, or leave kind out"
     elif kubernetes.gpu.resource_claims:
         what = "runs where GPUs are claimed (gpu.resource_claims)"
         problem = "", what, "leave one of the two out"

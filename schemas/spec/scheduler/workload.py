@@ -69,9 +69,12 @@ class WorkloadModel(SpecModel, frozen=True, kw_only=True):
 
     UPDATES: ClassVar = updates(
         none="nodes gpus processes_per_node partition account qos time chdir venv image mounts "
-        "variables data checkpoint restarts spares hang gate",
+        "variables data checkpoint restarts spares hang gate kind",
     )
 
+    kind: Literal["TrainJob"] | None = None
+    """Under Kubernetes a TrainJob of Kubeflow Trainer (addons: [kubeflow-trainer]); default: a
+    JobSet where that add-on is, else a Job."""
     nodes: Annotated[int, Meta(ge=1)] | None = None
     """Whole nodes; or give `gpus`."""
     gpus: Annotated[int, Meta(ge=1)] | None = None

@@ -27,8 +27,8 @@ PROGRAM = "train.py"
 _PORT = 29500
 _UID = 1000
 """The user of a container where the spec has none of the account's."""
-_TRAINER = "trainer.kubeflow.org"
-_STEP: dict[str, Json] = {"labels": {f"{_TRAINER}/trainjob-ancestor-step": "trainer"}}
+TRAINER = "trainer.kubeflow.org"
+TRAINER_STEP: dict[str, Json] = {"labels": {f"{TRAINER}/trainjob-ancestor-step": "trainer"}}
 """By it the trainer finds which of a runtime's jobs trains."""
 _MPI_HOME = "/home/mpiuser"
 """Home of the user in MPI images (kubeflow/mpi-operator v0.7.0, examples/v2beta1/pi)."""
@@ -132,17 +132,17 @@ class JobTemplate:
         name = "train"
         pod = self.pod(["torchrun", PROGRAM], name)
         pod["spec"]["containers"][0]["name"] = "node"
-        job = {"name": "node", "template": {"metadata": _STEP, "spec": {"template": pod}}}
+        job = {"name": "node", "template": {"metadata": TRAINER_STEP, "spec": {"template": pod}}}
         runtime: dict[str, Json] = {
             "mlPolicy": {"numNodes": self._nodes, "torch": {}},
             "template": {"spec": {"replicatedJobs": [job]}},
         }
         spec: dict[str, Json] = {
-            "runtimeRef": {"apiGroup": _TRAINER, "kind": "TrainingRuntime", "name": name},
+            "runtimeRef": {"apiGroup": TRAINER, "kind": "TrainingRuntime", "name": name},
             "trainer": {"numNodes": self._nodes, "numProcPerNode": max(1, self._gpus)},
             **self.deadline(),
         }
-        api = f"{_TRAINER}/v1alpha1"
+        api = f"{TRAINER}/v1alpha1"
         return [
             *self.domain(name),
             new(api, "TrainingRuntime", name, namespace=self._account, spec=runtime),
