@@ -1,6 +1,6 @@
 """Alert rules as data: conditions, messages, and the steps for each."""
 
-from .owners import USER_LABEL, Owners, owners_of_pods
+from .owners import USER_LABEL, Owners, owners_of_jobs, owners_of_pods
 from .pages import alerts_page, drained_by, where
 from .receivers import MAIL_CA, alertmanager_config, messages
 from .rules import (
@@ -32,6 +32,7 @@ __all__ = [
     "messages",
     "metrics_of",
     "node_checks",
+    "owners_of_jobs",
     "owners_of_pods",
     "rule_file",
     "rule_groups",

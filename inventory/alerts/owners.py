@@ -13,6 +13,9 @@ from ...schemas.spec import Account, ClusterSpec
 USER_LABEL: Final = "gcluster.local/user"
 """Label of a pod: who of its account's members it belongs to; without it, to all of them."""
 
+_PLAIN: Final = "[A-Za-z0-9_][A-Za-z0-9._-]*"
+"""Login names that can be addresses."""
+
 
 class Owners(msgspec.Struct, frozen=True, kw_only=True):
     """A receiver of mail, and the alerts it gets."""
@@ -27,6 +30,35 @@ class Owners(msgspec.Struct, frozen=True, kw_only=True):
     """Addresses, separated by commas, as Alertmanager's template of the group's labels."""
     text: str
     """Name of the text in `messages`."""
+
+
+def owners_of_jobs(spec: ClusterSpec) -> tuple[Owners, ...]:
+    """Return who is mailed of jobs of Slurm: the job's user, by name, else in a domain.
+
+    A name that is no plain one is no address.
+    """
+    alert = None if spec.monitoring is None else spec.monitoring.waste_alert
+    if alert is None or not alert.to_owner:
+        return ()
+    mails = ((user.name, alert.address_of(user)) for user in spec.local_users)
+    reached = {name: address for name, address in mails if address is not None}
+    if spec.local_users:
+        users = "|".join(reached)
+        to = "".join(
+            f"{{{{ if eq .GroupLabels.user {json.dumps(name)} }}}}{address}{{{{ end }}}}"
+            for name, address in reached.items()
+        )
+    else:
+        users, to = _PLAIN, f"{{{{ .GroupLabels.user }}}}@{alert.mail_domain}"
+    return (
+        Owners(
+            name="owner",
+            matchers=('alertname="GpusWasted"', f'user=~"{users}"'),
+            group_by=("cluster", "alertname", "user"),
+            to=to,
+            text="jobs_owner",
+        ),
+    )
 
 
 def owners_of_pods(spec: ClusterSpec, accounts: Mapping[str, Account]) -> tuple[Owners, ...]:

@@ -1,6 +1,7 @@
-"""Who is sent alerts: Alertmanager's configuration, as Kubernetes' clusters get it.
+"""Who is sent alerts: Alertmanager's configuration, by role alertmanager and by Kubernetes' chart.
 
-Passwords and addresses that are secrets are files of their own, which it names.
+Passwords and addresses that are secrets are files of their own, which it names; the role puts them
+in the place of the names, for Alertmanager of 0.23 (Ubuntu 22.04) reads no such files.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from ...schemas.spec.cluster import Alerts, MailAlerts
 from ...schemas.spec.model import SpecModel
@@ -26,6 +27,7 @@ class _Messages(SpecModel, frozen=True):
     subject: str
     text: str
     chat: str
+    jobs_owner: str
     pods_owner: str
 
 
@@ -36,7 +38,11 @@ def messages() -> _Messages:
 
 
 def alertmanager_config(
-    alerts: Alerts | None, files: str, hello: str, owners: Sequence[Owners] = ()
+    alerts: Alerts | None,
+    files: str,
+    hello: str,
+    owners: Sequence[Owners] = (),
+    scheduler: Literal["slurm", "kubernetes"] = "kubernetes",
 ) -> dict[str, Any]:
     """Return the configuration of a cluster's Alertmanager; its secrets are files in a folder.
 
@@ -46,6 +52,7 @@ def alertmanager_config(
             MAIL_CA.
         hello: name by which it greets mail servers.
         owners: who is mailed about their own jobs; all others get those alerts as well.
+        scheduler: whose alerts explain others.
     """
     receivers = {} if alerts is None else dict(_receivers(alerts, files, hello))
     taken = {} if alerts is None else {name: getattr(alerts, name).severities for name in receivers}
@@ -75,7 +82,7 @@ def alertmanager_config(
             "repeat_interval": "1d",
             "routes": [*own, *routes],
         },
-        "inhibit_rules": inhibitions("kubernetes"),
+        "inhibit_rules": inhibitions(scheduler),
         "receivers": [
             {"name": "page"},
             *({"name": name, **configs} for name, configs in receivers.items()),
@@ -113,7 +120,7 @@ def _mail_server(mail: MailAlerts, files: str, hello: str, text: str = "text") -
         "require_tls": mail.tls,
         "send_resolved": True,
         "headers": {"Subject": messages().subject},
-        # Text alone: what users call their pods is no HTML.
+        # Text alone: what users call their jobs is no HTML.
         "html": "",
         "text": getattr(messages(), text),
     }

@@ -8,12 +8,19 @@ the vault (`lifecycle/secrets/certificates.py`).
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Iterator
 
 from ....schemas.derived.control_planes import API_PORT
-from ....schemas.spec import Budget, ClusterSpec, KubernetesScheduler, SlurmScheduler
-from ....schemas.spec.cluster import Alerts, Monitoring
-from ...alerts import Condition, WasteLimits, inhibitions, rule_file
+from ....schemas.spec import Budget, KubernetesScheduler, SlurmScheduler
+from ....schemas.spec.cluster import Monitoring
+from ...alerts import (
+    Condition,
+    WasteLimits,
+    alertmanager_config,
+    owners_of_jobs,
+    rule_file,
+)
 from ...hosts import AFTER_APPLY, Host, elastic_nodes
 from ...waste import node_prices, waste_group
 from ..network.rdma import rdma_kind
@@ -45,6 +52,8 @@ ALERTS_PREFIX = "alerts-"
 """Secrets of who is sent alerts: "alerts-mail" is the mail server's password."""
 REMOTE_SECRET = "monitoring-remote-write"  # noqa: S105  # the secret's name
 """Password or token of where all metrics are sent."""
+_ALERTMANAGER = "/etc/gcluster/alertmanager"
+"""Folder of role alertmanager."""
 _DAY_S = 86_400
 _KUBELET_PORT = 10250
 """The kubelet's own default."""
@@ -180,58 +189,23 @@ def alertmanager_steps(node: NodeFacts) -> list[Step]:
     if host is None or monitoring is None:
         return []
     named: dict[str, Json] = {"alertmanager_host": host.name}
-    configure = named | {"alertmanager_inhibitions": _inhibitions(node.spec)}
+    alerts, owners = monitoring.alerts, owners_of_jobs(node.spec)
+    scheduler = "kubernetes" if isinstance(node.spec.scheduler, KubernetesScheduler) else "slurm"
+    config = alertmanager_config(alerts, _ALERTMANAGER, host.name, owners, scheduler)
+    configure = named | {"alertmanager_config": _verbatim(json.dumps(config, indent=1))}
     secrets = _of_server("alertmanager")
-    if monitoring.alerts is not None:
-        configure |= _receivers(monitoring.alerts, _owners(node.spec, monitoring))
+    if alerts is not None:
+        if alerts.mail is not None and alerts.mail.ca is not None:
+            configure["alertmanager_mail_ca"] = alerts.mail.ca
         secrets |= {
             f"alertmanager_{name}_secret_file": f"{ALERTS_PREFIX}{name}"
-            for name in monitoring.alerts.references
+            for name in alerts.references
         }
     return [
         monitoring_step("alertmanager", "install", {}),
         monitoring_step("alertmanager", "configure", configure, secrets),
         monitoring_step("alertmanager", "verify", named),
     ]
-
-
-def _inhibitions(spec: ClusterSpec) -> list[dict[str, list[str]]]:
-    under_kubernetes = isinstance(spec.scheduler, KubernetesScheduler)
-    return inhibitions("kubernetes" if under_kubernetes else "slurm")
-
-
-def _owners(spec: ClusterSpec, monitoring: Monitoring) -> dict[str, Json]:
-    """Return where the owners of jobs are reached, of users that the spec has; else a domain."""
-    alert = monitoring.waste_alert
-    if alert is None or not alert.to_owner:
-        return {}
-    if spec.local_users:
-        return {"owners": {user.name: alert.address_of(user) for user in spec.local_users}}
-    return {"owner_domain": alert.mail_domain}
-
-
-def _receivers(alerts: Alerts, owners: dict[str, Json]) -> dict[str, Json]:
-    """Return who is sent alerts, as the role has them; secrets are elsewhere."""
-    found: dict[str, Json] = {}
-    if (mail := alerts.mail) is not None:
-        found["alertmanager_mail"] = {
-            "to": list(mail.to),
-            "sender": mail.sender,
-            "server": mail.server,
-            "user": mail.user or "",
-            "tls": mail.tls,
-            "ca": mail.ca or "",
-            "severities": list(mail.severities),
-            **owners,
-        }
-    if alerts.webhook is not None:
-        found["alertmanager_webhook"] = {"severities": list(alerts.webhook.severities)}
-    if (slack := alerts.slack) is not None:
-        found["alertmanager_slack"] = {
-            "channel": slack.channel or "",
-            "severities": list(slack.severities),
-        }
-    return found
 
 
 @role_compiler(

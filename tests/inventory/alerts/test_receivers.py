@@ -23,7 +23,6 @@ import pytest
 import yaml
 
 from gcluster.inventory.alerts import alert_rules, alertmanager_config, inhibitions, owners_of_pods
-from gcluster.lifecycle.bundle.role_tasks import filled_tasks, loaded, role_variables
 from gcluster.lifecycle.secrets.certificates import certificate_of, issue, new_authority
 from gcluster.schemas.spec import Account, ClusterSpec, KubernetesScheduler, User
 from gcluster.schemas.spec.cluster import Alerts, Monitoring, WasteAlert
@@ -34,44 +33,9 @@ from sinks import MailSink, WebhookSink, awaited, serving
 from tests.free_port import free_port
 
 sys.path.pop(0)
+from .written import configuration, everyone, mail, plain_mail
 
-ROLE = Path(__file__).parents[3] / "roles/alertmanager"
-DEBIAN = {"distribution": "Debian", "distribution_major_version": "13", "os_family": "Debian"}
 PASSWORD = "plover-mail-2207"  # noqa: S105  # of the sink
-BOTH = ["critical", "warning"]
-
-
-def configuration(folder: Path, **given: Any) -> str:
-    """Return what the role writes as alertmanager.yml; secrets are files in `folder`."""
-    variables = {
-        "alertmanager_host": "node01",
-        "alertmanager_authority": "",
-        "alertmanager_certificate": "",
-        "alertmanager_password": "",
-        "alertmanager_inhibitions": inhibitions(),
-        **given,
-    }
-    seen = role_variables(ROLE, variables, DEBIAN) | {"alertmanager_folder": str(folder)}
-    tasks = filled_tasks(loaded(ROLE / "tasks/configure.yml"), seen, ROLE)
-    [written] = [t["ansible.builtin.template"] for t in tasks if "ansible.builtin.template" in t]
-    return str(written["content"])
-
-
-def secret(folder: Path, name: str, value: str) -> str:
-    (folder / name).write_text(value, encoding="utf-8")
-    return str(folder / name)
-
-
-def mail(server: str, **changed: Any) -> dict[str, Any]:
-    return {
-        "to": ["ops@example.edu", "night@example.edu"],
-        "sender": "gcluster@example.edu",
-        "server": server,
-        "user": "alerts",
-        "tls": True,
-        "ca": "-----BEGIN CERTIFICATE-----\n",
-        "severities": BOTH,
-    } | changed
 
 
 @contextmanager
@@ -143,27 +107,18 @@ def names(posted: list[dict[str, Any]]) -> list[str]:
 @pytest.mark.monitoring
 @pytest.mark.parametrize("which", ["none", "mail", "webhook", "slack", "all"])
 def test_amtool_takes_each_configuration(which: str, tmp_path: Path) -> None:
-    address = secret(tmp_path, "url", "https://hooks.example.edu/services/T0/B0/plover")
-    receivers: dict[str, dict[str, Any]] = {
-        "mail": {
-            "alertmanager_mail": mail("smtp.example.edu:587"),
-            "alertmanager_mail_secret_file": secret(tmp_path, "mail", 'a "quoted" {{ word }}: #'),
-        },
-        "webhook": {
-            "alertmanager_webhook": {"severities": ["critical"]},
-            "alertmanager_webhook_secret_file": address,
-        },
-        "slack": {
-            "alertmanager_slack": {"severities": BOTH, "channel": "#gpu"},
-            "alertmanager_slack_secret_file": address,
-        },
-    }
-    given: dict[str, Any] = {}
-    for name, variables in receivers.items():
-        given |= variables if which in {name, "all"} else {}
+    address = "https://hooks.example.edu/services/T0/B0/plover"
+    secrets = {"mail": 'a "quoted" {{ word }}: #', "webhook": address, "slack": address}
+    receivers = everyone()
+    chosen = [name for name in receivers if which in {name, "all"}]
     (tmp_path / "mail-ca.pem").write_bytes(certificate_of(new_authority("mail")))
     written = tmp_path / "alertmanager.yml"
-    written.write_text(configuration(tmp_path, **given), encoding="utf-8")
+    text = configuration(
+        tmp_path,
+        {name: receivers[name] for name in chosen},
+        **{name: secrets[name] for name in chosen},
+    )
+    written.write_text(text, encoding="utf-8")
     amtool = shutil.which("amtool")
     assert amtool is not None, "make test-monitoring brings amtool"
 
@@ -190,11 +145,7 @@ def test_a_node_that_is_down_is_mailed_once_over_tls_and_when_it_is_back(tmp_pat
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(tmp_path / "server.pem")
     sink = MailSink(context, ("alerts", PASSWORD))
-    config = configuration(
-        tmp_path,
-        alertmanager_mail=mail(sink.address),
-        alertmanager_mail_secret_file=secret(tmp_path, "password", PASSWORD + "\n"),
-    )
+    config = configuration(tmp_path, {"mail": mail(sink.address)}, mail=PASSWORD + "\n")
     hostile = "<script>alert(1)</script>\r\nBcc: mallory@example.edu"
 
     with serving(sink), alertmanager(tmp_path, config) as url:
@@ -230,11 +181,7 @@ def test_mail_goes_to_no_server_that_can_t_prove_itself(sort: str, tmp_path: Pat
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(tmp_path / "s.pem")
     sink = MailSink(context, ("alerts", PASSWORD))
-    config = configuration(
-        tmp_path,
-        alertmanager_mail=mail(sink.address),
-        alertmanager_mail_secret_file=secret(tmp_path, "password", PASSWORD),
-    )
+    config = configuration(tmp_path, {"mail": mail(sink.address)}, mail=PASSWORD)
 
     with serving(sink), alertmanager(tmp_path, config) as url:
         fire(url, "NodeDown", instance="gpu001")
@@ -254,18 +201,20 @@ def test_mail_goes_to_no_server_that_can_t_prove_itself(sort: str, tmp_path: Pat
 
 @pytest.mark.monitoring
 @pytest.mark.parametrize(
-    ("reached", "ada"),
+    ("users", "ada"),
     [
-        ({"owners": {"ada": "ada@example.org", "bob": "bob@example.edu"}}, "ada@example.org"),
-        ({"owner_domain": "example.edu"}, "ada@example.edu"),
+        (
+            "users: [{name: ada, uid: 2001, mail: ada@example.org}, {name: bob, uid: 2002}]\n",
+            "ada@example.org",
+        ),
+        ("users: {source: sssd, ldap: 'ldaps://dir.example.edu'}\n", "ada@example.edu"),
     ],
 )
 def test_waste_is_mailed_to_the_owner_of_the_job_and_other_alerts_are_not(
-    reached: dict[str, Any], ada: str, tmp_path: Path
+    users: str, ada: str, tmp_path: Path
 ) -> None:
     sink = MailSink(None, None)
-    to = {"to": ["ops@example.edu"], "user": "", "tls": False, "ca": "", "severities": ["critical"]}
-    config = configuration(tmp_path, alertmanager_mail=mail(sink.address, **to, **reached))
+    config = configuration(tmp_path, {"mail": plain_mail(sink.address)}, users)
 
     with serving(sink), alertmanager(tmp_path, config) as url:
         for user, job in (("ada", "7"), ("bob", "8"), ("x, mallory@example.org", "9")):
@@ -289,13 +238,7 @@ def test_waste_of_pods_is_mailed_to_its_account_and_a_label_chooses_among_its_me
     tmp_path: Path,
 ) -> None:
     sink = MailSink(None, None)
-    by_mail = mail(sink.address, to=["ops@example.edu"], severities=["critical"], tls=False)
-    kept = {"to", "server", "tls", "severities"}
-    receivers = {
-        **{key: value for key, value in by_mail.items() if key in kept},
-        "from": by_mail["sender"],
-    }
-    alerts = msgspec.convert({"mail": receivers}, Alerts)
+    alerts = msgspec.convert({"mail": plain_mail(sink.address)}, Alerts)
     users = [
         User(name=name, uid=uid, mail=f"{name}@example.org")
         for name, uid in (("ada", 1), ("eve", 2))
@@ -343,13 +286,9 @@ def test_waste_of_pods_is_mailed_to_its_account_and_a_label_chooses_among_its_me
 @pytest.mark.monitoring
 def test_alerts_go_by_severity_and_only_what_shows_why(tmp_path: Path) -> None:
     sink = WebhookSink()
-    config = configuration(
-        tmp_path,
-        alertmanager_webhook={"severities": ["critical"]},
-        alertmanager_webhook_secret_file=secret(tmp_path, "w", sink.url("/pager")),
-        alertmanager_slack={"severities": BOTH, "channel": ""},
-        alertmanager_slack_secret_file=secret(tmp_path, "s", sink.url("/chat")),
-    )
+    receivers = {name: everyone()[name] for name in ("webhook", "slack")}
+    del receivers["slack"]["channel"]
+    config = configuration(tmp_path, receivers, webhook=sink.url("/pager"), slack=sink.url("/chat"))
 
     with serving(sink), alertmanager(tmp_path, config) as url:
         # gpu001 is drained for a change of ours, gpu002 is down, gpu003 has a full disk.
@@ -377,44 +316,6 @@ def test_alerts_go_by_severity_and_only_what_shows_why(tmp_path: Path) -> None:
     ]
     [down] = [one["text"] for one in chat if "NodeDown" in one["title"]]
     assert down.strip() == "critical: &lt;!channel&gt; &amp; co (gcluster explain NodeDown)"
-
-
-def everyone(folder: Path) -> tuple[dict[str, Any], Alerts]:
-    """Return receivers of all kinds: as the role has them, and as a spec has them."""
-    given: dict[str, Any] = {
-        "mail": mail("smtp.example.edu:587"),
-        "webhook": {"severities": ["critical"]},
-        "slack": {"channel": "#gpu", "severities": BOTH},
-    }
-    files = {
-        f"alertmanager_{name}_secret_file": secret(folder, name, f"https://of/{name}")
-        for name in given
-    }
-    by_mail = {key: value for key, value in given["mail"].items() if key != "sender"}
-    spec = {
-        "mail": {**by_mail, "from": given["mail"]["sender"], "password": "env:MAIL"},
-        **{name: {"url": "env:URL", **given[name]} for name in ("webhook", "slack")},
-    }
-    named = {f"alertmanager_{name}": value for name, value in given.items()}
-    return named | files, msgspec.convert(spec, Alerts)
-
-
-def test_kubernetes_alertmanager_gets_what_the_role_writes_its_secrets_by_their_files(
-    tmp_path: Path,
-) -> None:
-    given, alerts = everyone(tmp_path)
-    quiet = inhibitions("kubernetes")
-    expected = yaml.safe_load(configuration(tmp_path, **given, alertmanager_inhibitions=quiet))
-    [hello] = {one["hello"] for one in expected["receivers"][1]["email_configs"]}
-
-    made = alertmanager_config(alerts, str(tmp_path), hello)
-    keys = {"mail": "auth_password", "webhook": "url", "slack": "api_url"}
-    for receiver in made["receivers"][1:]:
-        key = keys[receiver["name"]]
-        for one in next(value for value in receiver.values() if isinstance(value, list)):
-            one[key] = Path(one.pop(f"{key}_file")).read_text(encoding="utf-8")
-
-    assert made == expected
 
 
 def test_inhibitions_name_alerts_that_there_are() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,13 @@ def steps(cluster: CompiledCluster, pool: str) -> dict[str, Step]:
     return {step.key: step for step in group.steps if step.role in _ROLES}
 
 
+def config_of(variables: dict[str, Any]) -> dict[str, Any]:
+    """Return Alertmanager's configuration, as role alertmanager is given it."""
+    text = str(variables["alertmanager_config"])
+    found: dict[str, Any] = json.loads(text.removeprefix("{% raw %}").removesuffix("{% endraw %}"))
+    return found
+
+
 def targets(cluster: CompiledCluster, pool: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = steps(cluster, pool)["prometheus.join"].variables[
         "prometheus_targets"
@@ -77,7 +85,10 @@ def test_the_servers_run_where_the_spec_has() -> None:
     cluster = compiled("{prometheus: true, pool: login}")
     assert {step.role for step in steps(cluster, "head").values()} == {"node_exporter"}
     given = steps(cluster, "login")["alertmanager.configure"].variables
-    assert given == {"alertmanager_host": "login", "alertmanager_inhibitions": inhibitions()}
+    assert given.keys() == {"alertmanager_host", "alertmanager_config"}
+    config = config_of(given)
+    assert config["inhibit_rules"] == inhibitions()
+    assert config["receivers"] == [{"name": "page"}]
 
 
 def test_who_is_sent_alerts_is_compiled_and_secrets_are_references_alone() -> None:
@@ -89,9 +100,11 @@ def test_who_is_sent_alerts_is_compiled_and_secrets_are_references_alone() -> No
     assert loaded.spec is not None, loaded.diagnostics
     step = steps(golden.compiled(loaded.spec), "head")["alertmanager.configure"]
 
-    assert step.variables["alertmanager_webhook"] == {"severities": ["critical", "warning"]}
-    assert step.variables["alertmanager_mail"]["to"] == ["ops@example.edu"]
-    assert "alertmanager_slack" not in step.variables
+    sent = config_of(step.variables)
+    routes = [(one["receiver"], *one["matchers"]) for one in sent["route"]["routes"]]
+    both = ('severity="critical"', 'severity="warning"')
+    assert routes == [(name, one) for name in ("mail", "webhook") for one in both]
+    assert sent["receivers"][1]["email_configs"][0]["to"] == "ops@example.edu"
     names = {"mail": "alerts-mail", "webhook": "alerts-webhook"}
     assert {step.secrets[f"alertmanager_{kind}_secret_file"] for kind in names} == {*names.values()}
     given = provided_secrets(loaded.spec)
@@ -127,11 +140,18 @@ def test_owners_of_jobs_get_the_alert_and_limits_are_in_the_rule() -> None:
         assert loaded.spec is not None, loaded.diagnostics
         return steps(golden.compiled(loaded.spec), "head")
 
-    by_name = given(users)["alertmanager.configure"].variables["alertmanager_mail"]
-    assert by_name["owners"] == {"ada": "ada@example.org", "bob": "bob@example.edu"}
-    of_directory = given(directory)["alertmanager.configure"].variables["alertmanager_mail"]
-    assert "owners" not in of_directory
-    assert of_directory["owner_domain"] == "example.edu"
+    def owner(text: str) -> tuple[list[str], str]:
+        config = config_of(given(text)["alertmanager.configure"].variables)
+        [receiver] = [one for one in config["receivers"] if one["name"] == "owner"]
+        return config["route"]["routes"][0]["matchers"], receiver["email_configs"][0]["to"]
+
+    by_name, to = owner(users)
+    assert by_name == ['alertname="GpusWasted"', 'user=~"ada|bob"']
+    assert to == (
+        '{{ if eq .GroupLabels.user "ada" }}ada@example.org{{ end }}'
+        '{{ if eq .GroupLabels.user "bob" }}bob@example.edu{{ end }}'
+    )
+    assert owner(directory)[1] == "{{ .GroupLabels.user }}@example.edu"
     rules = given(users)["prometheus.configure"].variables["prometheus_rules"]
     for part in ("active[2700s]", "< 0.25", ">= 2700", "[2700s])) < 20"):
         assert part in rules
@@ -205,7 +225,7 @@ def test_nodes_of_kubernetes_made_here_have_the_same_and_kubernetes_own_metrics(
         "apiserver_targets": ["head:6443"],
         "kubelet_targets": ["head:10250", "gpu001:10250", "gpu002:10250"],
     }
-    quiet = head["alertmanager.configure"].variables["alertmanager_inhibitions"]
+    quiet = config_of(head["alertmanager.configure"].variables)["inhibit_rules"]
     assert quiet == inhibitions("kubernetes")
     configured = head["prometheus.configure"].variables
     assert configured["prometheus_kubernetes"] is True
