@@ -21,6 +21,11 @@ _LOST: Final = (
     f"increase(node_network_carrier_down_changes_total{{{_ETHERNET}}}[1h]) > 0 "
     "or increase(node_infiniband_link_downed_total[1h]) > 0"
 )
+_SHUT: Final = (
+    f"node_network_up{{{_ETHERNET}}} == 0 and on (instance, device) "
+    f"increase(node_network_carrier_down_changes_total{{{_ETHERNET}}}[1h]) > 0"
+)
+"""One that a person has shut: it has no carrier to be read, so LinkDown knows nothing of it."""
 _BUSY: Final = (
     f"rate(node_network_receive_bytes_total{{{_ETHERNET}}}[2m]) "
     f"+ rate(node_network_transmit_bytes_total{{{_ETHERNET}}}[2m]) "
@@ -29,12 +34,18 @@ _BUSY: Final = (
 )
 LINKS: Final = {
     "link_down": " or ".join(
-        f"({alert_rules()[name].expression})" for name in ("LinkDown", "InfinibandDown")
+        f"({text})"
+        for text in (
+            alert_rules()["LinkDown"].expression,
+            alert_rules()["InfinibandDown"].expression,
+            _SHUT,
+        )
     ),
     "link_lost": f"topk({_BUSIEST}, {_LOST})",
     "link_busy": f"topk({_BUSIEST}, {_BUSY})",
 }
-"""Name -> PromQL. What is down is what the alerts LinkDown and InfinibandDown take for it."""
+"""Name -> PromQL. What is down is what the alerts LinkDown and InfinibandDown take for it,
+and what was shut in the last hour."""
 
 
 class LinkUse(msgspec.Struct, frozen=True, kw_only=True):

@@ -138,14 +138,24 @@ def series() -> list[tuple[str, dict[str, str], float | Callable[[int], float], 
 
 
 def links() -> list[tuple[str, dict[str, str], float | Callable[[int], float], int]]:
-    """Return a link that carries 3 MB/s, one without a cable, two that are down, one that flaps."""
+    """Return links: a busy one, one without a cable, two down, one that was shut, one that flaps."""
     last = SAMPLES - 1
-    eth = {device: ON_GPU001 | {"device": device} for device in ("eth0", "eth1", "eth2", "veth9")}
+    eth = {
+        device: ON_GPU001 | {"device": device}
+        for device in ("eth0", "eth1", "eth2", "eth5", "veth9")
+    }
     ib = {n: ON_GPU001 | {"device": f"mlx5_{n}", "port": "1"} for n in (0, 1)}
     return [
         ("node_network_carrier", eth["eth0"], 1, 0),
         ("node_network_carrier", eth["eth1"], 0, 0),
         ("node_network_carrier", eth["eth2"], lambda at: int(at < last - 8), 0),
+        ("node_network_up", eth["eth5"], lambda at: int(at < last - 8), 0),
+        (
+            "node_network_carrier_down_changes_total",
+            eth["eth5"],
+            lambda at: int(at >= last - 8),
+            0,
+        ),
         ("node_network_carrier", eth["veth9"], lambda at: int(at < last - 8), 0),
         ("node_network_receive_bytes_total", eth["eth0"], lambda at: 2e6 * STEP_S * at, 0),
         ("node_network_transmit_bytes_total", eth["eth0"], lambda at: 1e6 * STEP_S * at, 0),
@@ -274,12 +284,13 @@ def test_top_has_links_that_are_lost_or_come_and_go_and_the_busiest(server: Serv
     links = read_now("lab", server.client(), server.end).links
 
     assert [(link.device, link.up) for link in links] == [
+        ("eth5", False),
         ("eth2", False),
         ("mlx5_1:1", False),
         ("mlx5_0:1", True),
         ("eth0", True),
     ]
-    lost, busy = links[2:]
+    lost, busy = links[3:]
     assert {link.node for link in links} == {"gpu001"}
     assert (lost.lost, lost.bytes_per_s) == (5, None)
     assert (busy.lost, busy.bytes_per_s) == (0, pytest.approx(3e6))
