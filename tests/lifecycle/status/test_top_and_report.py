@@ -138,7 +138,7 @@ def series() -> list[tuple[str, dict[str, str], float | Callable[[int], float], 
 
 
 def links() -> list[tuple[str, dict[str, str], float | Callable[[int], float], int]]:
-    """Return links: a busy one, one without a cable, two down, one that was shut, one that flaps."""
+    """Return links: a busy one, one without a cable, two down, one shut, one that flaps."""
     last = SAMPLES - 1
     eth = {
         device: ON_GPU001 | {"device": device}
