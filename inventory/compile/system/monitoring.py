@@ -190,8 +190,13 @@ def alertmanager_steps(node: NodeFacts) -> list[Step]:
         return []
     named: dict[str, Json] = {"alertmanager_host": host.name}
     alerts, owners = monitoring.alerts, owners_of_jobs(node.spec)
-    scheduler = "kubernetes" if isinstance(node.spec.scheduler, KubernetesScheduler) else "slurm"
-    config = alertmanager_config(alerts, _ALERTMANAGER, host.name, owners, scheduler)
+    config = alertmanager_config(
+        alerts,
+        _ALERTMANAGER,
+        host.name,
+        owners,
+        "kubernetes" if isinstance(node.spec.scheduler, KubernetesScheduler) else "slurm",
+    )
     configure = named | {"alertmanager_config": _verbatim(json.dumps(config, indent=1))}
     secrets = _of_server("alertmanager")
     if alerts is not None:
