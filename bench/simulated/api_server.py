@@ -35,6 +35,7 @@ class ApiServer:
         self.folder = Path(tempfile.mkdtemp(prefix="gcluster-api-"))
         self.port = _free_port()
         self.kubeconfig = self.folder / "kubeconfig"
+        self.etcd = f"http://127.0.0.1:{_free_port()}"
         self._token = secrets.token_hex(16)
         self._running: list[subprocess.Popen[bytes]] = []
 
@@ -120,7 +121,7 @@ class ApiServer:
         for name in _KUBE:
             (self.folder / name).symlink_to(kube)
         (self.folder / "etcd").symlink_to(etcd)
-        client, peer = (f"http://127.0.0.1:{_free_port()}" for _ in range(2))
+        client, peer = self.etcd, f"http://127.0.0.1:{_free_port()}"
         self.run(
             "etcd",
             f"--data-dir={self.folder}/data",

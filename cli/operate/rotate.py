@@ -10,6 +10,7 @@ from ...lifecycle.cluster.hosts import existing_hosts
 from ...lifecycle.cluster.outcome import Exit
 from ...lifecycle.cluster.progress import Reporter
 from ...lifecycle.nodes.ssh import SshSession
+from ...lifecycle.operations.rotate.at_rest import rotate_at_rest
 from ...lifecycle.operations.rotate.kept import Rotated, rotate_secret, rotate_tunnels
 from ...lifecycle.operations.rotate.monitoring import rotate_monitoring
 from ...lifecycle.operations.rotate.munge import rotate_munge
@@ -121,6 +122,17 @@ def encryption(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
         run.finish(result.exit_code)
     answer(fmt, result, lambda: rotated_encryption_text(result))
     return result.exit_code
+
+
+@app.command("at-rest")
+def at_rest(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
+    """Rotate the key by which Kubernetes encrypts secrets in etcd.
+
+    Each API server restarts twice, one after the other; then all secrets are written again by the
+    new key. The key before is kept to read backups with, until the next rotation. Exit code 3 when
+    a control plane was left: run up, then this again.
+    """
+    return rotated(cluster, fmt, "at-rest", rotate_at_rest)
 
 
 @app.command("tunnels")

@@ -298,6 +298,19 @@ def test_renewed_certificates_are_read_by_a_control_plane_that_is_ready_again(
     until(lambda: all(live.ready().values()), seconds=60)
 
 
+def test_secrets_are_encrypted_by_another_key_and_stay_readable(live: KubernetesCluster) -> None:
+    live.kubectl("create", "secret", "generic", "kept", "--from-literal=word=unmistakable")
+    result = live.json("rotate", "at-rest", str(live.spec))
+    assert (result["changed"], result["left"]) == (["head"], {})
+    etcdctl = "/usr/local/libexec/gcluster/kubernetes-etcd.sh etcdctl"
+    kept = f"{etcdctl} get /registry/secrets/default/kept --print-value-only | head -c 32"
+    stored = live.on("head", kept)
+    assert stored.strip() == "k8s:enc:secretbox:v1:gcluster-2:"
+    assert live.get("secret", "kept")["data"]["word"] == "dW5taXN0YWthYmxl"
+    assert live.up()["changed"] is False
+    live.kubectl("delete", "secret", "kept")
+
+
 def test_a_killed_node_comes_back(live: KubernetesCluster) -> None:
     subprocess.run(
         ["podman", "kill", f"gcluster-{live.name}-gpu001"], check=True, capture_output=True

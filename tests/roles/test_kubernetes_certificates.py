@@ -84,15 +84,15 @@ class ControlPlane:
         at = time.time() - 3600 + later
         os.utime(path, (at, at))
 
-    def renew(self, kill: str = "") -> subprocess.CompletedProcess[str]:
-        """Run what the timer runs."""
+    def renew(self, kill: str = "", verb: str = "--renew") -> subprocess.CompletedProcess[str]:
+        """Run what the timer runs, or what a rotation of keys runs."""
         environment = {
             **os.environ,
             "PATH": f"{self.bin}:{os.environ['PATH']}",
             "GCLUSTER_KUBERNETES": str(self.root),
             "KILL": kill,
         }
-        command = ["python3", str(PROGRAM), "--renew"]
+        command = ["python3", str(PROGRAM), verb]
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
     def restarted(self) -> set[str]:
@@ -159,3 +159,19 @@ def test_a_manifest_that_was_away_comes_back(tmp_path: Path) -> None:
     (plane.root / "manifests/kube-apiserver.yaml").rename(away)
     assert plane.renew().returncode == 0
     assert (plane.root / "manifests/kube-apiserver.yaml").exists()
+
+
+def test_other_keys_of_secrets_at_rest_are_read_by_the_api_server_alone_and_once(
+    tmp_path: Path,
+) -> None:
+    plane = ControlPlane(tmp_path, days=90)
+    assert plane.renew(verb="--keys").stdout == ""  # nothing is encrypted
+    keys = plane.root / "gcluster/encryption.yaml"
+    keys.write_text("one")
+    os.utime(keys, (time.time() - 7200,) * 2)
+    assert plane.renew(verb="--keys").stdout == ""
+    keys.write_text("two")
+    done = plane.renew(verb="--keys")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert plane.restarted() == {"kube-apiserver"}
+    assert plane.renew(verb="--keys").stdout == ""

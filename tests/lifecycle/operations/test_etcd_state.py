@@ -55,6 +55,12 @@ localAPIEndpoint: {"advertiseAddress": "192.0.2.1", "bindPort": 6443}
 """
 
 
+def keys(*words: str) -> str:
+    """Return a line of encryption.yaml, as the role's template writes it."""
+    each = [f"{{name: gcluster-{word}, secret: {word}}}" for word in words]
+    return f"      - secretbox: {{keys: [{', '.join(each)}]}}\n"
+
+
 class Planes(SshSession):
     """Control planes in folders, each with the real program over doubles."""
 
@@ -84,7 +90,7 @@ class Planes(SshSession):
         tool = node.write("usr/local/libexec/gcluster/kubernetes-etcd.sh", f"#!/bin/sh\n{ETCD}\n")
         tool.write_text(f'#!/bin/sh\nNODE={name}\necho "{tool.name} $*" >>{root}/calls\n{ETCD}\n')
         tool.chmod(0o755)
-        node.write("etc/kubernetes/gcluster/encryption.yaml", "- secretbox: {secret: one}\n")
+        node.write("etc/kubernetes/gcluster/encryption.yaml", keys("one"))
         node.write("etc/kubernetes/gcluster/kubeadm.yaml", SETTINGS)
         for part in PKI:
             node.write(f"etc/kubernetes/pki/{part}", f"{part} of the cluster")
@@ -187,22 +193,32 @@ def test_control_planes_that_are_there_come_back_as_one_etcd(
 
 
 @pytest.mark.parametrize(
-    ("path", "why"),
+    ("path", "other", "why"),
     [
-        ("etc/kubernetes/pki/ca.crt", "another certificate authority"),
-        ("etc/kubernetes/gcluster/encryption.yaml", "another key for secrets at rest"),
+        ("etc/kubernetes/pki/ca.crt", "another", "another certificate authority"),
+        ("etc/kubernetes/gcluster/encryption.yaml", keys("two"), "another key for secrets at rest"),
     ],
 )
 def test_none_is_changed_where_one_has_other_authorities_or_another_key(
-    cluster: Cluster, tmp_path: Path, path: str, why: str
+    cluster: Cluster, tmp_path: Path, path: str, other: str, why: str
 ) -> None:
     planes = Planes(tmp_path / "planes")
     save_etcd(cluster, planes.hosts(), planes)
-    planes.nodes["head3"].write(path, "- secretbox: {secret: two}\n")
+    planes.nodes["head3"].write(path, other)
     with pytest.raises(LifecycleError, match=f"head3: .*{why}"):
         restore_etcd(cluster, planes.hosts(), planes, None, discard=True)
     assert set(planes.data().values()) == {"newer"}
     assert (planes.nodes["head1"].root / "etc/kubernetes/manifests/etcd.yaml").exists()
+
+
+def test_a_backup_from_before_a_rotation_is_read_by_the_key_that_was_kept(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    planes = Planes(tmp_path / "planes")
+    save_etcd(cluster, planes.hosts(), planes)
+    for node in planes.nodes.values():
+        node.write("etc/kubernetes/gcluster/encryption.yaml", keys("two", "one"))
+    assert restore_etcd(cluster, planes.hosts(), planes, None, discard=True).restored == HEADS
 
 
 def test_a_control_plane_that_is_silent_keeps_the_others_as_they_are(

@@ -4,6 +4,8 @@
 usage: kubernetes-certificates.py           prints {path: days left} of all but the authorities'
        kubernetes-certificates.py --renew   renews all when one has less than 60 days left, and
                                             restarts what reads them; prints what it did
+       kubernetes-certificates.py --keys    restarts the API server where the key of secrets at rest
+                                            is younger than its manifest; prints what it did
 
 The timer kubernetes-certificates runs the second one each week: an upgrade of Kubernetes renews
 them anyway. It may be killed at any point: what kubeadm had begun to write is restored first, what
@@ -36,6 +38,7 @@ ASIDE = ROOT / "gcluster"
 BEFORE = ASIDE / "certificates-before"
 """Copies of what a renewal writes, while it lasts."""
 READERS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-vip")
+ENCRYPTION = ASIDE / "encryption.yaml"
 RESTARTED = "gcluster.local/restarted"
 _READY_WITHIN_S = 240
 """The kubelet reads its manifests every 20 s, and waits for a pod that ends for 30 s."""
@@ -43,6 +46,9 @@ _READY_WITHIN_S = 240
 
 def main() -> None:
     """Print the days left, or renew."""
+    if "--keys" in sys.argv:
+        read_keys()
+        return
     if "--renew" not in sys.argv:
         print(json.dumps(days_left()))
         return
@@ -51,10 +57,19 @@ def main() -> None:
     if low:
         renew()
         print(f"renewed, since they would have run out soon: {', '.join(low)}")
-    restarted = [name for name in READERS if restart(MANIFESTS / f"{name}.yaml")]
+    newest = max((path.stat().st_mtime for path in holders()), default=0.0)
+    restarted = [name for name in READERS if restart(MANIFESTS / f"{name}.yaml", newest)]
     if restarted:
         print(f"restarted, to read their certificates: {', '.join(restarted)}")
-        wait_until_ready()
+        wait_until_ready("kube-apiserver", "etcd")
+
+
+def read_keys() -> None:
+    """Have the API server read the keys of secrets at rest, which it does when it starts."""
+    written = ENCRYPTION.stat().st_mtime if ENCRYPTION.exists() else 0.0
+    if restart(MANIFESTS / "kube-apiserver.yaml", written):
+        print("restarted the API server, to read the keys of secrets at rest")
+        wait_until_ready("kube-apiserver")
 
 
 def renew() -> None:
@@ -137,13 +152,12 @@ def remaining(certificate: str) -> int:
     return max(0, (ends - datetime.now(timezone.utc)).days)
 
 
-def restart(manifest: Path) -> bool:
-    """Restart a static pod whose manifest is older than a certificate; return whether that is so.
+def restart(manifest: Path, read: float) -> bool:
+    """Restart a static pod whose manifest is older than what it reads; return whether that is so.
 
     The kubelet replaces the pod, since its manifest has another annotation.
     """
-    newest = max((path.stat().st_mtime for path in holders()), default=0.0)
-    if not manifest.exists() or manifest.stat().st_mtime > newest:
+    if not manifest.exists() or manifest.stat().st_mtime > read:
         return False
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     made = ASIDE / f".{manifest.name}.new"
@@ -170,12 +184,12 @@ def annotated(manifest: str, now: str) -> str:
     sys.exit("a manifest has no metadata: it was left as it is")
 
 
-def wait_until_ready() -> None:
-    """Wait until the API server has restarted and is ready; the unit fails where it is not."""
+def wait_until_ready(*programs: str) -> None:
+    """Wait until these have restarted and the API server is ready; the unit fails otherwise."""
     began = time.monotonic()
     while time.monotonic() - began < _READY_WITHIN_S:
         spent = time.monotonic() - began
-        if younger("kube-apiserver", spent) and younger("etcd", spent) and is_ready():
+        if all(younger(program, spent) for program in programs) and is_ready():
             return
         time.sleep(1)
     sys.exit(f"the API server was not ready within {_READY_WITHIN_S} s: journalctl -u kubelet")

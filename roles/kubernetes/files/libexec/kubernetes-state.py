@@ -24,6 +24,7 @@ import base64
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -166,13 +167,15 @@ def contents() -> dict[str, bytes]:
 def fits_key(held: dict[str, bytes]) -> None:
     """End where secrets of the backup could not be read with the key that this host has."""
     there = FOLDER / ENCRYPTION
-    if keys(held.get(ENCRYPTION, b"")) != keys(there.read_bytes() if there.exists() else b""):
+    known = keys(there.read_bytes() if there.exists() else b"")
+    used = keys(held.get(ENCRYPTION, b""))[:1]
+    if (known or used) and not set(used).intersection(known):
         sys.exit("it has another key for secrets at rest than the backup: they could not be read")
 
 
 def keys(configuration: bytes) -> list[str]:
-    """Return the lines of an encryption configuration that hold a key."""
-    return [line.strip() for line in configuration.decode().splitlines() if "secret:" in line]
+    """Return the names and keys of an encryption configuration; the first one encrypts."""
+    return re.findall(r"\{name: [^{}]+, secret: [^{}]+\}", configuration.decode())
 
 
 def setting(name: str) -> dict[str, str]:
