@@ -92,7 +92,7 @@ def _exchanged(node: Node) -> None:
     """Let the kubelet be 1.35.4 where one of before still runs."""
     _running(node, "1.35.4")
     node.double("systemctl", f"[ $1 = restart ] || echo {os.getpid()}")
-    node.instead = {"STEADY_S = 15": "STEADY_S = 2", "LIMIT_S = 180": "LIMIT_S = 4"}
+    node.instead = {"STEADY_S = 15": "STEADY_S = 2", "LIMIT_S = 300": "LIMIT_S = 4"}
 
 
 def test_a_kubelet_started_again_is_waited_for_and_so_is_what_it_starts_again(node: Node) -> None:
@@ -189,7 +189,7 @@ def test_settings_that_leave_no_controller_manager_at_work_are_an_error(node: No
     """It gives up while no API server answers, and its lease stays as it was."""
     node.write("etc/kubernetes/admin.conf")
     node.write("etc/kubernetes/gcluster/kubeadm.yaml", "etcd: quota\n")
-    node.instead = {"STEADY_S = 15": "STEADY_S = 1", "LIMIT_S = 180": "LIMIT_S = 3"}
+    node.instead = {"STEADY_S = 15": "STEADY_S = 1", "LIMIT_S = 300": "LIMIT_S = 3"}
     node.double("kubectl", "case $* in *lease*) echo head 22:39:36 ;; *) echo ok ;; esac")
     ended, _, output = node.run("kubernetes-upgrade.py", "--settings")
     assert ended == 1

@@ -41,7 +41,8 @@ ADMIN = Path("/etc/kubernetes/admin.conf")
 KUBECTL = ["kubectl", f"--kubeconfig={ADMIN}"]
 LATER = "--skip-phases=addon"
 KEPT = "28"
-LIMIT_S = 180
+LIMIT_S = 300
+"""On two cores with a load of 40 an API server was steady again after 240 s."""
 STEADY_S = 15
 LEADERS = ("kube-controller-manager", "kube-scheduler")
 RENEWALS = 3
