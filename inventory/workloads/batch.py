@@ -17,6 +17,7 @@ from ..compile.gpu.nccl import node_environment
 from ..compile.slurm.job_programs import PROGRAMS
 from .checkpoints import WriteSpeed, copy_folders, folder, interval
 from .launch import NEAR_GPU, binds_near_gpus, is_one_per_node, node_program
+from .options import framework_variables
 from .place import Place, place_of
 
 CHECKPOINTS = f"{PROGRAMS}/job-checkpoint.py"
@@ -165,7 +166,10 @@ def _setting(key: str, value: str) -> str:
 
 
 def _variables(workload: Workload) -> list[str]:
-    lines = [f"export {key}={shlex.quote(value)}" for key, value in workload.variables.items()]
+    needed = framework_variables(workload)
+    lines = ["# The framework requires this; what is set already stays."] if needed else []
+    lines += [_setting(key, value) for key, value in needed.items()]
+    lines += [f"export {key}={shlex.quote(value)}" for key, value in workload.variables.items()]
     if workload.venv is not None:
         lines += [
             "# shellcheck source=/dev/null",

@@ -22,6 +22,7 @@ from ..compile.slurm.job_programs import PROGRAMS
 from ..compile.steps import Json
 from .checkpoints import WriteSpeed, folder, interval
 from .launch import NEAR_GPU, Rendezvous, binds_near_gpus, node_program
+from .options import framework_variables
 from .place import Place, place_of
 
 WORKLOAD = f"{DOMAIN}/workload"
@@ -286,8 +287,9 @@ class _Compiled:
         least = self._workload.fewest_nodes
         if least is not None:
             found["GCLUSTER_NODES"] = f"{least}:{place.nodes}"  # as torchrun's --nnodes takes them
-        if "HOME" not in self._workload.variables:
-            found["HOME"] = "/tmp"  # noqa: S108  # of the pod
+        other = {"HOME": "/tmp", **framework_variables(self._workload)}  # noqa: S108  # of the pod
+        own = self._workload.variables
+        found |= {key: value for key, value in other.items() if key not in own}
         saved = self._workload.checkpoint
         if saved is not None and self._checkpoints is not None:
             often = interval(self._facts.spec, saved, place, self._measured)

@@ -10,8 +10,10 @@ from ...schemas.spec import (
     MegatronWorkload,
     NemoWorkload,
     Parallel,
+    TorchrunElasticWorkload,
     TorchtitanWorkload,
     TorchWorkload,
+    Workload,
 )
 
 _SAVED = '"$GCLUSTER_CHECKPOINTS"'
@@ -51,6 +53,23 @@ def framework_options(workload: TorchWorkload, checkpoints: str | None) -> list[
             return [*own, *_degrees(workload.parallel), *saved]
         case _:
             return []
+
+
+def framework_variables(workload: Workload) -> dict[str, str]:
+    """Return the variables that a framework doesn't work without; the workload's own win.
+
+    Megatron-LM asserts its one of tensor and context parallelism on GPUs before Blackwell
+    (megatron/training/arguments.py, validate_args), and its published scripts set it on all.
+    Workers that torchrun starts again otherwise find addresses of those before them, in the store
+    that its agents share (pytorch/pytorch issue 135712; so it was here with PyTorch 2.6).
+    """
+    if isinstance(workload, TorchrunElasticWorkload) and workload.worker_restarts:
+        return {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
+    if isinstance(workload, MegatronWorkload):
+        sizes = workload.parallel
+        is_divided = sizes.tensor > 1 or sizes.context > 1
+        return {"CUDA_DEVICE_MAX_CONNECTIONS": "1"} if is_divided else {}
+    return {}
 
 
 def _sizes(sizes: Parallel, dash: str) -> list[str]:

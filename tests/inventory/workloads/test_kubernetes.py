@@ -170,3 +170,20 @@ def test_measured_storage_decides_how_often_it_saves() -> None:
     text = accounts + WORKLOADS.replace("ACCOUNT", "nlp").replace("FOLDER", "/scratch")
     (_, _, job) = compiled(text, {"scratch": speed})["letters"]
     assert "(measured on 2 nodes, 2026-11-29T00:00:00Z)" in _container(job)["command"][2]
+
+
+@pytest.mark.parametrize(("own", "expected"), [("", "1"), ("8", "8")])
+def test_megatron_has_the_variable_that_it_requires_once(own: str, expected: str) -> None:
+    text = f"""
+workloads:
+  gpt:
+    framework: megatron
+    nodes: 2
+    image: registry.example.edu/train:1
+    script: pretrain_gpt.py
+    parallel: {{tensor: 2, global_batch: 8}}
+    variables: {{{f'CUDA_DEVICE_MAX_CONNECTIONS: "{own}"' if own else ""}}}
+"""
+    env = _container(compiled(LOCAL + text)["gpt"][-1])["env"]
+    found = [each["value"] for each in env if each["name"] == "CUDA_DEVICE_MAX_CONNECTIONS"]
+    assert found == [expected]

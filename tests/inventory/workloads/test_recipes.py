@@ -103,3 +103,34 @@ def test_a_process_of_jax_with_several_gpus_has_its_share_of_them() -> None:
 
     assert "first=$((SLURM_LOCALID * 4))\n" in script
     assert 'JAX_LOCAL_DEVICE_IDS="$(seq -s, "$first" "$((first + 3))")"\n' in script
+
+
+@pytest.mark.parametrize("sizes", [{"tensor": 2}, {"context": 2}, {"tensor": 1}])
+@pytest.mark.parametrize("own", [None, "8"])
+def test_megatron_has_the_variable_without_which_it_refuses_to_divide_layers(
+    sizes: dict[str, int], own: str | None
+) -> None:
+    """megatron/training/arguments.py asserts it before Blackwell; the user's own value wins."""
+    work = RECIPES["megatron"]["workload"] | {"parallel": {**sizes, "global_batch": 288}}
+    work |= {"variables": {"CUDA_DEVICE_MAX_CONNECTIONS": own}} if own else {}
+    loaded = load_text(SPEC + yaml.safe_dump({"workloads": {"m": work}}))
+    assert loaded.spec is not None, loaded.diagnostics
+    lines = batch_scripts(loaded.spec, load_catalog())["m"].splitlines()
+    line = 'export CUDA_DEVICE_MAX_CONNECTIONS="${CUDA_DEVICE_MAX_CONNECTIONS:-1}"'
+
+    assert (line in lines) == (max(sizes.values()) > 1)
+    exports = [each for each in lines if each.startswith("export CUDA_DEVICE_MAX")]
+    assert not own or exports[-1] == f"export CUDA_DEVICE_MAX_CONNECTIONS={own}"
+
+
+@pytest.mark.parametrize("restarts", [0, 3])
+def test_workers_that_torchrun_starts_again_have_a_store_of_their_own(restarts: int) -> None:
+    """pytorch/pytorch issue 135712: the agents' store keeps the addresses of those before."""
+    work = {"framework": "torchrun-elastic", "nodes": 2, "min_nodes": 1, "script": "train.py"}
+    work |= {"worker_restarts": restarts}
+    loaded = load_text(SPEC + yaml.safe_dump({"workloads": {"e": work}}))
+    assert loaded.spec is not None, loaded.diagnostics
+    script = batch_scripts(loaded.spec, load_catalog())["e"]
+
+    assert ("export TORCH_DISABLE_SHARE_RDZV_TCP_STORE=" in script) == (restarts > 0)
+    assert f"--max-restarts={restarts} " in script
