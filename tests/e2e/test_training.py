@@ -9,18 +9,16 @@ from __future__ import annotations
 import os
 import random
 import re
-import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from .conftest import LiveCluster, until
+from .conftest import until
+from .training_site import LOSS, Lab, measured, opened, podman
 
 pytestmark = [pytest.mark.local, pytest.mark.training]
 
@@ -42,7 +40,6 @@ CASES = {
     "killed": {"restarts": KILLS, "steps": max(STEPS, 40 * KILLS)},
 }
 SLICE_S = 0.2
-LOSS = re.compile(r"^step (\d+) loss ([-\d.]+)$", re.MULTILINE)
 
 
 RECOVERY = ("spares", "min_nodes", "hang", "gate")
@@ -64,133 +61,15 @@ def _workload(case: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-class Lab:
-    """One cluster with storage that its nodes share, and the jobs there."""
-
-    def __init__(self, live: LiveCluster, program: Path) -> None:
-        """Bring the cluster up; the training's program is put on its storage."""
-        live.write_spec(nodes=NODES + 1)
-        spec = yaml.safe_load(live.spec.read_text())
-        spec["storage"] = {"scratch": {"type": "nfs", "mount": "/scratch", "server": "head"}}
-        spec["scheduler"] |= {
-            "qos": {
-                "urgent": {"priority": 1000, "preempts": ["low"]},
-                "usual": {"priority": 10},
-                "low": {"preemptible": "requeue", "grace": "1m"},
-            },
-            "accounts": {"lab": {"users": ["ada"]}},
-            # How long a job that was queued again waits: 120 s otherwise.
-            "settings": {"slurm": {"AuthInfo": "cred_expire=30"}},
-        }
-        spec["workloads"] = {name: _workload(case) for name, case in CASES.items()}
-        live.spec.write_text(yaml.safe_dump(spec, sort_keys=False))
-        self.live = live
-        live.gcluster("up", str(live.spec), "--yes")
-        name = f"gcluster-{live.name}-here-scratch"
-        where = podman("volume", "inspect", "--format", "{{.Mountpoint}}", name)
-        self.scratch = Path(where)
-        shutil.copy(program, self.scratch / "train.py")
-
-    def on(self, node: str, command: str, *, expect: int | None = 0) -> str:
-        """Run a shell line in a node's container."""
-        line = ["podman", "exec", self.container(node), "sh", "-c", command]
-        done = subprocess.run(line, capture_output=True, text=True, check=False)
-        assert expect is None or done.returncode == expect, done
-        return done.stdout.strip()
-
-    def container(self, node: str) -> str:
-        """Return the name of a node's container."""
-        return f"gcluster-{self.live.name}-{node}"
-
-    def submit(self, case: str) -> str:
-        """Submit a workload as ada; return its job."""
-        said = self.live.gcluster("run", str(self.live.spec), case, "--user", "ada", "--detach")
-        found = re.search(r"job (\d+) is queued", said.stdout)
-        assert found, said
-        return found.group(1)
-
-    def log(self, case: str, job: str) -> str:
-        """Return what a job has printed so far."""
-        path = self.scratch / f"{case}-{job}.log"
-        return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
-
-    def losses(self, case: str, job: str, *, within: float = 0.0) -> dict[int, str]:
-        """Return step -> loss; a step that was done again must have the same loss."""
-        found: dict[int, str] = {}
-        for step, loss in LOSS.findall(self.log(case, job)):
-            before = found.setdefault(int(step), loss)
-            is_same = before == loss or abs(float(before) - float(loss)) <= within
-            assert is_same, f"step {step} of {case} differs"
-        return found
-
-    def nodes(self, job: str) -> list[str]:
-        """Return the nodes that a job has, in Slurm's order."""
-        listed = f"scontrol show hostnames $(squeue --noheader --jobs={job} --format=%N)"
-        return self.on("head", listed).split()
-
-    def last(self, case: str, job: str) -> int:
-        """Return the last step that is in the log, 0 before the first."""
-        steps = LOSS.findall(self.log(case, job))
-        return int(steps[-1][0]) if steps else 0
-
-    def state(self, job: str) -> str:
-        """Return a job's state."""
-        return self.on(
-            "head", f"scontrol show job {job} | sed -n 's/.*JobState=\\([A-Z_]*\\).*/\\1/p'"
-        )
-
-    def reaches(self, case: str, job: str, step: int) -> None:
-        """Return when a job has done a step and saved before it."""
-        until(lambda: self.last(case, job) >= step and "saved" in self.log(case, job), 240)
-
-    def ends(self, job: str) -> str:
-        """Return the state in which a job ends."""
-        running = {"RUNNING", "PENDING", "COMPLETING", "REQUEUED", ""}
-        until(lambda: self.state(job) not in running, 400)
-        return self.state(job)
-
-    def resumed(self, case: str, job: str, times: int) -> float:
-        """Return when the first step after so many resumptions was in the log (monotonic)."""
-
-        def is_there() -> bool:
-            parts = self.log(case, job).split("gcluster: resuming from /")
-            # A node that was lost may refuse the first step after its return.
-            return any(LOSS.search(part) for part in parts[times:])
-
-        until(is_there, 400)
-        return time.monotonic()
-
-
-def podman(*words: str) -> str:
-    """Run podman and return what it printed."""
-    return subprocess.run(
-        ["podman", *words], capture_output=True, text=True, check=True
-    ).stdout.strip()
-
-
-MEASURED: list[str] = []
-
-
-def measured(line: str) -> None:
-    """Keep a measured line, which is printed at the end."""
-    MEASURED.append(line)
-
-
 @pytest.fixture(scope="module")
 def lab(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, root: Path
 ) -> Iterator[Lab]:
     """A cluster of a controller and four nodes, with its storage."""
-    cluster = LiveCluster(tmp_path_factory.mktemp("training"))
-    try:
-        yield Lab(cluster, root / "examples" / "first-model" / "train.py")
-    finally:
-        words = ("down", str(cluster.spec), "--yes", "--delete-data", "scratch")
-        cluster.gcluster(*words, expect=None)
-        capture = request.config.pluginmanager.getplugin("capturemanager")
-        with capture.global_and_fixture_disabled():
-            sys.stdout.write("\n" + "".join(f"  {line}\n" for line in MEASURED))
-    assert not cluster.engine("volume", "ls")
+    workloads = {name: _workload(case) for name, case in CASES.items()}
+    files = [root / "examples" / "first-model" / "train.py"]
+    with opened(request, tmp_path_factory.mktemp("training"), NODES + 1, workloads, files) as lab:
+        yield lab
 
 
 @pytest.fixture(scope="module")
