@@ -12,7 +12,10 @@ from typing import Any
 
 import yaml
 
+from gcluster.inventory.compile.kubernetes_objects.devices.fabric import network_objects
+from gcluster.inventory.compile.kubernetes_objects.devices.gpus import nvidia_values
 from gcluster.schemas.catalog import load_catalog
+from gcluster.schemas.load import load_text
 
 from .compiled import CASES, facts_of, of_kind, spec_of
 from .test_nvlink import leaves
@@ -167,3 +170,32 @@ def test_the_examples_are_of_the_release_that_is_installed() -> None:
     for name in ("sriovDevicePlugin", "rdmaSharedDevicePlugin", "nvIpam"):
         one = policy[name]
         assert f"{one['repository']}/{one['image']}:{one['version']}" in images
+
+
+AKS = """\
+apiVersion: gcluster/v1
+name: demo
+sites:
+  w:
+    provider: azure
+    subscription: 00000000-0000-0000-0000-000000000000
+    region: westus
+    zone: "1"
+    network: {admin_cidrs: [192.0.2.0/24]}
+pools: {gpu: {site: w, machine: Standard_ND96isr_H100_v5, count: 2}}
+scheduler: {type: kubernetes, control_plane: aks, gpu: {driver: container}}
+smoke: {allreduce: {image: registry.example.edu/allreduce:1.4}}
+"""
+
+
+def test_under_aks_the_operator_brings_the_adapters_driver_as_nvidias_example_does() -> None:
+    spec = load_text(AKS).spec
+    assert spec is not None
+    facts = facts_of(spec)
+    (policy,) = [o for o in network_objects(facts) if o["kind"] == "NicClusterPolicy"]
+    made, theirs = policy["spec"]["ofedDriver"], published("NicClusterPolicy")["spec"]["ofedDriver"]
+    (extra,) = made.pop("env")  # Microsoft's, of configs/nicclusterpolicy/base
+    assert extra["name"] == "OFED_BLACKLIST_MODULES_FILE"
+    assert made.pop("imagePullSecrets") == []
+    assert made == theirs
+    assert nvidia_values(facts)["driver"]["rdma"]["useHostMofed"] is False

@@ -175,6 +175,8 @@ def _kind(facts: KubernetesFacts, pool: str) -> str | None:
 def _nic_policy(facts: KubernetesFacts) -> Object:
     """Return the one policy of the cluster's adapters; their drivers are the nodes' own (ofed).
 
+    No role reaches AKS' nodes: there the operator brings the drivers, as Microsoft's own policy
+    does (Azure/aks-rdma-infiniband, configs/nicclusterpolicy/base, read 2026-11).
     Fields as in NVIDIA's Network Operator 26.4.1, customizations/cr-full-example (read 2026-11).
     """
     version = f"network-operator-v{facts.catalog.addons['network-operator'].version}"
@@ -186,6 +188,8 @@ def _nic_policy(facts: KubernetesFacts) -> Object:
         spec["rdmaSharedDevicePlugin"] = _component(
             "k8s-rdma-shared-dev-plugin", version, config=_json({"configList": shared})
         )
+        if facts.scheduler.control_plane == "aks":
+            spec["ofedDriver"] = _driver_of_adapters()
     rails = [
         (name, device)
         for pool in facts.compute
@@ -218,6 +222,25 @@ def _devices(facts: KubernetesFacts, pool: str) -> list[str]:
     """Return the interface of each rail that pods get, in order."""
     pods = facts.spec.pools[pool].rdma.pods
     return [] if pods is None or not rail_names(facts, pool) else pods.interfaces
+
+
+_DRIVER_OF_ADAPTERS = "doca3.4.1-26.04-1.1.0.0-1"
+"""Of the Network Operator 26.4.1 (example/crs, mellanox.com_v1alpha1_nicclusterpolicy_cr-full)."""
+_BLACKLIST = "/host/etc/modprobe.d/blacklist-ofed-modules.conf"
+
+
+def _driver_of_adapters() -> dict[str, Json]:
+    """Return the driver container, with NVIDIA's times and Microsoft's file of kernel modules."""
+    drain = {"enable": True, "force": True, "deleteEmptyDir": True, "timeoutSeconds": 300}
+    return _component(
+        "doca-driver",
+        _DRIVER_OF_ADAPTERS,
+        env=[{"name": "OFED_BLACKLIST_MODULES_FILE", "value": _BLACKLIST}],
+        upgradePolicy={"autoUpgrade": True, "maxParallelUpgrades": 1, "drain": drain},
+        startupProbe={"initialDelaySeconds": 10, "periodSeconds": 10},
+        livenessProbe={"initialDelaySeconds": 30, "periodSeconds": 30},
+        readinessProbe={"initialDelaySeconds": 10, "periodSeconds": 30},
+    )
 
 
 def _component(image: str, version: str, **more: Json) -> dict[str, Json]:

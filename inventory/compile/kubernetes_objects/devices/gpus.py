@@ -129,7 +129,7 @@ def _driver(facts: KubernetesFacts, pools: list[str]) -> dict[str, Json]:
         "enabled": True,
         "kernelModuleType": "open",
         "usePrecompiled": precompiled,
-        "rdma": {"enabled": peer_memory, "useHostMofed": True},
+        "rdma": {"enabled": peer_memory, "useHostMofed": facts.scheduler.control_plane != "aks"},
     }
     if version is not None:
         driver["version"] = version.split(".")[0] if precompiled else version
