@@ -65,6 +65,7 @@ from .scheduler import (
     VirtualAddress,
     Workload,
     WorkloadCheckpoint,
+    WorkloadGate,
     WorkloadModel,
 )
 from .secrets import AgeSecrets, Secrets, SopsSecrets
@@ -216,5 +217,6 @@ __all__ = [
     "VirtualAddress",
     "Workload",
     "WorkloadCheckpoint",
+    "WorkloadGate",
     "WorkloadModel",
 ]

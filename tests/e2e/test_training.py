@@ -33,12 +33,30 @@ CASES = {
     "elastic": {"nodes": NODES + 1, "min_nodes": NODES, "steps": 600},
     "hangs": {"hang": "15s", "restarts": 1},
     "gated": {"spares": 1, "gate": "allreduce"},
+    "gated-after": {"gate": {"after": "allreduce"}},
     "controller": {},
     "full": {"nodes": 1},
     "torn": {},
     "gives-way": {"qos": "low"},
     "killed": {"restarts": KILLS, "steps": max(STEPS, 40 * KILLS)},
 }
+COPIED: dict[str, Any] = {
+    "framework": "command",
+    "nodes": NODES,
+    "chdir": "/scratch",
+    "command": [
+        *("sh", "-c"),
+        (
+            'folder=$GCLUSTER_CHECKPOINTS/step-1; [ "$RANK" = 0 ] || exit 0; mkdir "$folder"; '
+            'head -c 200000000 /dev/zero >"$folder/model"; '
+            '/usr/local/libexec/gcluster/job-checkpoint.py commit "$folder"'
+        ),
+    ],
+    "account": "lab",
+    "time": "1h",
+    "checkpoint": {"to": "scratch", "every": "1h", "copies": ["second"]},
+}
+"""Saves once and ends, sooner than a copy is begun: the job looks every five seconds."""
 SLICE_S = 0.2
 
 
@@ -66,7 +84,7 @@ def lab(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, root: Path
 ) -> Iterator[Lab]:
     """A cluster of a controller and four nodes, with its storage."""
-    workloads = {name: _workload(case) for name, case in CASES.items()}
+    workloads = {name: _workload(case) for name, case in CASES.items()} | {"copied": COPIED}
     files = [root / "examples" / "first-model" / "train.py"]
     with opened(request, tmp_path_factory.mktemp("training"), NODES + 1, workloads, files) as lab:
         yield lab
@@ -180,21 +198,55 @@ def test_the_gate_names_a_node_whose_network_is_slow_and_leaves_it_out(
     # Of idle nodes Slurm takes the first three: one that is still away would change that.
     until(lambda: len(set(lab.on("head", "sinfo -h -N -t idle -o %N").split())) == 4, 180)
     (slow,) = lab.on("head", "sinfo -h -N -o %N | sort -u | sed -n 2p").split()
-    process = podman("inspect", "--format", "{{.State.Pid}}", lab.container(slow))
-    shaped = ["nsenter", "--target", process, "--net", "tc", "qdisc"]
-    limit = ["tbf", "rate", "200mbit", "burst", "64kb", "latency", "50ms"]
-    subprocess.run([*shaped, "add", "dev", "eth0", "root", *limit], check=True)
-    try:
+    with lab.slowed(slow):
         job = lab.submit("gated")
         until(lambda: bool(lab.nodes(job)), 60)
         assert slow in lab.nodes(job)
         assert lab.ends(job) == "COMPLETED"
-    finally:
-        subprocess.run([*shaped, "del", "dev", "eth0", "root"], check=False)
     said = lab.log("gated", job)
     assert f"gate: {slow} is slow" in said
     assert lab.losses("gated", job) == undisturbed
     measured(next(line for line in said.splitlines() if f"gate: {slow} is slow" in line))
+
+
+def test_a_node_that_became_slow_in_a_job_is_named_after_it_and_drained(
+    lab: Lab, undisturbed: dict[int, str]
+) -> None:
+    until(lambda: len(set(lab.on("head", "sinfo -h -N -t idle -o %N").split())) == 4, 180)
+    job = lab.submit("gated-after")
+    lab.reaches("gated-after", job, 20)
+    slow = lab.nodes(job)[-1]
+    with lab.slowed(slow):
+        assert lab.ends(job) == "COMPLETED"
+    said = lab.log("gated-after", job)
+    assert f"gate: {slow} is slow" in said
+    assert f"gate: {slow} is reported to its health check\n" in said
+    assert lab.losses("gated-after", job) == undisturbed
+    shown = lab.on("head", f"scontrol --oneliner show node {slow}")
+    assert "DRAIN" in shown
+    reason = re.search(r"Reason=(gcluster-health: network-slow: .* of job \d+)", shown)
+    assert reason, shown
+    assert f"gate-after={slow}" in lab.on("head", f"scontrol show job {job}")
+    account = lab.live.gcluster("jobs", str(lab.live.spec), job).stdout
+    assert f"gate     after the job: slow: {slow} (" in account
+    lab.on(slow, "node-health acknowledge slow")
+    lab.on("head", f"scontrol update NodeName={slow} State=RESUME")
+    lab.on(slow, "node-health check --drain")
+    until(lambda: "idle" in lab.on("head", f"sinfo -h -n {slow} -o %T"), 60)
+    measured(f"gate after a job: {slow} drained: {reason[1]}")
+
+
+def test_one_node_waits_for_the_last_copy_after_the_others_became_free(lab: Lab) -> None:
+    job = lab.submit("copied")
+    assert lab.ends(job) == "COMPLETED"
+    said = lab.log("copied", job)
+    kept = re.search(r"until the last checkpoint is copied the job keeps (\S+)\n", said)
+    assert kept, said
+    assert re.search(r"step-1 is copied to /second/checkpoints/copied in \d+ s\n", said)
+    shown = lab.on("head", f"scontrol show job {job}")
+    assert f"NodeList={kept[1]}\n" in shown
+    assert not list(lab.scratch.glob("slurm_job_*_resize*"))
+    measured(f"last copy: {kept[0].strip()}")
 
 
 def test_a_training_goes_on_without_its_controller(lab: Lab, undisturbed: dict[int, str]) -> None:

@@ -18,6 +18,7 @@ import yaml
 from .conftest import LiveCluster, until
 
 LOSS = re.compile(r"^step (\d+) loss ([-\d.]+)$", re.MULTILINE)
+STORAGE = ("scratch", "second")
 
 
 class Lab:
@@ -29,7 +30,9 @@ class Lab:
         """Bring the cluster up; the training's files are put on its storage."""
         live.write_spec(nodes=nodes)
         spec = yaml.safe_load(live.spec.read_text())
-        spec["storage"] = {"scratch": {"type": "nfs", "mount": "/scratch", "server": "head"}}
+        spec["storage"] = {
+            name: {"type": "nfs", "mount": f"/{name}", "server": "head"} for name in STORAGE
+        }
         spec["scheduler"] |= {
             "qos": {
                 "urgent": {"priority": 1000, "preempts": ["low"]},
@@ -60,6 +63,18 @@ class Lab:
     def container(self, node: str) -> str:
         """Return the name of a node's container."""
         return f"gcluster-{self.live.name}-{node}"
+
+    @contextlib.contextmanager
+    def slowed(self, node: str) -> Iterator[None]:
+        """Have a node's network pass 200 Mbit/s, and no more."""
+        process = podman("inspect", "--format", "{{.State.Pid}}", self.container(node))
+        shaped = ["nsenter", "--target", process, "--net", "tc", "qdisc"]
+        limit = ["tbf", "rate", "200mbit", "burst", "64kb", "latency", "50ms"]
+        subprocess.run([*shaped, "add", "dev", "eth0", "root", *limit], check=True)
+        try:
+            yield
+        finally:
+            subprocess.run([*shaped, "del", "dev", "eth0", "root"], check=False)
 
     def submit(self, case: str) -> str:
         """Submit a workload as ada; return its job."""
@@ -148,8 +163,8 @@ def opened(
     try:
         yield Lab(cluster, nodes, workloads, files)
     finally:
-        words = ("down", str(cluster.spec), "--yes", "--delete-data", "scratch")
-        cluster.gcluster(*words, expect=None)
+        named = [word for name in STORAGE for word in ("--delete-data", name)]
+        cluster.gcluster("down", str(cluster.spec), "--yes", *named, expect=None)
         capture = request.config.pluginmanager.getplugin("capturemanager")
         with capture.global_and_fixture_disabled():
             sys.stdout.write("\n" + "".join(f"  {line}\n" for line in MEASURED))

@@ -32,11 +32,13 @@ case "$1 $2" in
         echo "   NodeAddr=$(cat "address-$name" 2>/dev/null || echo 127.0.0.1) NodeHostName=$name"
     done ;;
 "show config") echo "SlurmdPort = 9" ;;
-"show job") echo "PreemptTime=None ExcNodeList=(null)" ;;
+"show job") echo "PreemptTime=None ExcNodeList=(null)"
+    printf '   AdminComment=none\\n   Comment=data=warm gate-before=old \\n' ;;
 "listpids 7."*) echo PID JOBID STEPID LOCALID GLOBALID
     [ ! -e pids ] || for pid in $(cat pids); do [ ! -d /proc/$pid ] || echo $pid 7 0 - -; done ;;
 requeue*) echo "$*" >>requeued ;;
-update*) echo "$*" >>requeued ;;
+update*) echo "$*" >>requeued
+    case $3 in NodeList=*) echo "${3#NodeList=}" >nodes ;; esac ;;
 esac""",
     "sinfo": """\
 for word; do case $word in --nodes=*) names=${word#--nodes=} ;; esac; done
@@ -240,6 +242,7 @@ def test_a_job_without_spares_gives_a_slow_node_back_and_excludes_it(slurm: Path
         "gcluster: queued again: too few of its nodes can be used",
     )
     assert (slurm / "requeued").read_text().splitlines() == [
+        "update JobId=7 Comment=data=warm gate-before=gpu002",
         "update JobId=7 ExcNodeList=gpu002",
         "requeue 7",
         "update JobId=7 StartTime=now+5",
@@ -287,7 +290,11 @@ def test_a_job_leaves_lost_nodes_is_queued_again_and_only_then_has_a_time_to_sta
     assert nodes.requeue(["gpu002"])
 
     assert [call for call in calls if call[1] not in ("show", "--noheader")] == [
-        ("scontrol", "update", "JobId=7", "NodeList=gpu001,gpu003"),
+        (
+            *("env", "-u", "SLURM_JOB_ID", "-u", "SLURM_JOBID"),
+            *("scontrol", "update", "JobId=7"),
+            "NodeList=gpu001,gpu003",
+        ),
         (signal.SIGTERM, signal.SIG_IGN),
         ("scontrol", "requeue", "7"),
         ("scontrol", "update", "JobId=7", f"StartTime=now+{after_s}"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ....lifecycle.scheduler.workloads.account import JobAccount, Price
+from ....lifecycle.scheduler.workloads.account import Gate, JobAccount, Price
 from ....lifecycle.scheduler.workloads.jobs import Job, JobState
 from ....lifecycle.scheduler.workloads.progress import Progress
 from ...console import emit
@@ -73,7 +73,16 @@ def account_text(account: JobAccount) -> str:
         )
         if goodput.uncopied:
             lines.append(f"copies   {goodput.uncopied}")
+        lines.extend(f"gate     {gate_text(each)}" for each in goodput.gates)
     return "\n".join(lines)
+
+
+def gate_text(gate: Gate) -> str:
+    """Return the result of a gate."""
+    if not gate.middle:
+        return f"{gate.when} the job: no result"
+    slow = f"slow: {', '.join(gate.slow)}" if gate.slow else "no node is slow"
+    return f"{gate.when} the job: {slow} ({gate.middle:.2f} GB/s in the middle)"
 
 
 def printed(text: str) -> None:

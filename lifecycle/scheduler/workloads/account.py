@@ -33,6 +33,17 @@ class Interruption(msgspec.Struct, frozen=True):
     cause: str
 
 
+class Gate(msgspec.Struct, frozen=True):
+    """One measurement of a job's nodes, two by two."""
+
+    when: str
+    """"before" it began, or "after" it ended."""
+    middle: float
+    """GB/s of the node in the middle; 0: there was no result."""
+    slow: tuple[str, ...]
+    """Nodes that were slow."""
+
+
 class Goodput(msgspec.Struct, frozen=True):
     """What a job did with its nodes, in all its runs; see `job_launch/journal.py`."""
 
@@ -43,6 +54,8 @@ class Goodput(msgspec.Struct, frozen=True):
     interruptions: tuple[Interruption, ...]
     uncopied: str = ""
     """Why its newest checkpoint has no copy where it should have one."""
+    gates: tuple[Gate, ...] = ()
+    """Measurements of its nodes, the oldest first."""
 
     @property
     def share(self) -> float:

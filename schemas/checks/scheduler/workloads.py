@@ -14,6 +14,7 @@ from ...spec import (
     Pool,
     SlurmScheduler,
     Workload,
+    WorkloadGate,
 )
 from ...spec.units import strictest
 from ..context import CheckContext
@@ -344,10 +345,22 @@ def workload_hang(context: CheckContext) -> Iterator[Finding]:
 
 @check("GC1218", summary="A workload's gate needs nodes that can exchange messages.")
 def workload_gate(context: CheckContext) -> Iterator[Finding]:
-    """The gate compares nodes two by two, so it names a slow one among three or more."""
+    """The gate compares nodes two by two, so it names a slow one among three or more.
+
+    `gate: allreduce` measures before the job; `gate: {before: allreduce, after: allreduce}` says
+    when.
+    """
     for name, workload, place in placed(context):
         each = place.gpus_of_a_node(context)
         if workload.gate is None or (workload.gpus is not None and not each):
+            continue
+        if workload.gates == WorkloadGate():
+            yield Finding(
+                summary=f'workload "{name}" has a gate that never measures',
+                path=(AT, name, "gate"),
+                hint="write gate: {before: allreduce, after: allreduce}, or one of the two",
+                relies_on=((AT, name, "gate"),),
+            )
             continue
         nodes = workload.node_count(each or 0) + workload.spares
         fewest = 3

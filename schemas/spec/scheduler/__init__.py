@@ -38,6 +38,7 @@ from .workload import (
     TorchWorkload,
     Workload,
     WorkloadCheckpoint,
+    WorkloadGate,
     WorkloadModel,
 )
 
@@ -82,5 +83,6 @@ __all__ = [
     "VirtualAddress",
     "Workload",
     "WorkloadCheckpoint",
+    "WorkloadGate",
     "WorkloadModel",
 ]

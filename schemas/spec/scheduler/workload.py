@@ -64,6 +64,17 @@ class WorkloadCheckpoint(SpecModel, frozen=True):
     """How long before its time limit the workload gets SIGUSR1, to save and be queued again."""
 
 
+class WorkloadGate(SpecModel, frozen=True):
+    """When the nodes of a workload are measured: they exchange messages two by two (MPI)."""
+
+    UPDATES: ClassVar = updates(none="before after")
+
+    before: Literal["allreduce"] | None = None
+    """Before it starts: a slow node is left out."""
+    after: Literal["allreduce"] | None = None
+    """When it has ended: a node that became slow meanwhile is drained by its health check."""
+
+
 class WorkloadModel(SpecModel, frozen=True, kw_only=True):
     """What all workloads have."""
 
@@ -113,8 +124,15 @@ class WorkloadModel(SpecModel, frozen=True, kw_only=True):
     hang: Duration | None = None
     """So long it may print nothing; then it is started again, and its log says where its processes
     were. Default: it may wait for ever."""
-    gate: Literal["allreduce"] | None = None
-    """Before it starts its nodes exchange messages two by two, and a slow one is left out."""
+    gate: Literal["allreduce"] | WorkloadGate | None = None
+    """Its nodes exchange messages two by two, and a slow one is named: before it starts, or as the
+    keys say."""
+
+    @property
+    def gates(self) -> WorkloadGate:
+        """When its nodes are measured; `gate: allreduce` means before it starts."""
+        given = self.gate
+        return given if isinstance(given, WorkloadGate) else WorkloadGate(before=given)
 
     @property
     def fewest_nodes(self) -> int | None:

@@ -231,3 +231,21 @@ def test_megatron_saves_while_it_trains_where_that_is_requested(root: Path) -> N
     assert spec is not None
     scripts = batch_scripts(spec, load_catalog())
     assert [name for name, script in scripts.items() if "--async-save" in script] == ["gpt"]
+
+
+@pytest.mark.parametrize(
+    ("gate", "options"),
+    [
+        ("allreduce", ["--gate=120"]),
+        ("{before: allreduce}", ["--gate=120"]),
+        ("{after: allreduce}", ["--gate-after=120"]),
+        ("{before: allreduce, after: allreduce}", ["--gate=120", "--gate-after=120"]),
+    ],
+)
+def test_a_gate_is_before_a_job_or_after_it_as_written(gate: str, options: list[str]) -> None:
+    written = COMMAND.replace("count: 2", "count: 4").replace("nodes: 1", f"nodes: 4, gate: {gate}")
+    written = written.replace("nodes: 4, gate", "nodes: 4\n    gate")
+    spec = load_text(written % '["true"]').spec
+    assert spec is not None
+    script = batch_scripts(spec, load_catalog())["words"]
+    assert [word for word in script.split() if word.startswith("--gate")] == options

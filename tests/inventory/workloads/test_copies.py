@@ -174,7 +174,7 @@ def test_one_copy_runs_at_a_time_and_what_was_superseded_meanwhile_is_left_out(
 
     (tmp_path / "slow").unlink()
     looks_until(copying, tmp_path, ["step-1", "step-3"])
-    copying.finish(lambda: False)
+    copying.finish(lambda: False, lambda: None)
 
     assert read(tmp_path) == ["step-1", "step-3"]
     assert printed == ["copied step-1", "copied step-3"]
@@ -193,7 +193,7 @@ def test_a_copy_that_failed_is_tried_again_and_its_line_is_printed_once(
     saves(tmp_path, 1)
 
     looks_until(copying, tmp_path, ["step-1"] * 3)
-    copying.finish(lambda: False)
+    copying.finish(lambda: False, lambda: None)
 
     assert [lines for lines, _ in printed if lines] == [["copied step-1"]]
     assert {failed for _, failed in printed} == {"copied step-1"}
@@ -218,7 +218,7 @@ def test_a_copy_without_progress_or_without_time_does_not_keep_the_job(
             lambda lines, _, printed=printed: printed.extend(lines),
         )
         copying.look()
-        copying.finish(lambda is_over=is_over: is_over)
+        copying.finish(lambda is_over=is_over: is_over, lambda: None)
         assert said in printed
         assert printed[-1] == "the copy of step-1 was cut off"
 
@@ -235,6 +235,6 @@ def test_a_copy_takes_only_the_processor_time_that_is_left_over(
     )
     saves(tmp_path, 1)
     copying.look()
-    copying.finish(lambda: False)
+    copying.finish(lambda: False, lambda: None)
 
     assert printed == ["nice 19"]

@@ -119,6 +119,32 @@ def test_a_copy_that_failed_is_shown_until_one_succeeds(
         assert lines[5:] == shown
 
 
+def test_what_the_gates_found_and_nodes_that_were_given_back_are_on_the_job(
+    cluster: Cluster, shell: LocalShell, tmp_path: Path
+) -> None:
+    now = time.time()
+    events = [
+        {"at": now - 1000, "event": "begin", "nodes": 4},
+        {"at": now - 1000, "event": "gate", "when": "before", "middle": 0.0, "slow": []},
+        {"at": now - 1000, "event": "start", "nodes": 4, "saved": 0.0},
+        {"at": now - 200, "event": "stop", "done": True},
+        {"at": now - 200, "event": "gate", "when": "after", "middle": 11.8, "slow": ["gpu002"]},
+        {"at": now - 200, "event": "shrink", "nodes": 1},
+        {"at": now, "event": "leave"},
+    ]
+    text = "".join(json.dumps(event) + "\n" for event in events)
+    (tmp_path / "saved/.journal-8").write_text(text, "utf-8")
+
+    found = account_of(cluster, HOSTS, shell, STATE)
+
+    assert found.goodput is not None
+    assert found.goodput.paid == pytest.approx(4 * 800 + 200)
+    assert account_text(found).splitlines()[-2:] == [
+        "gate     before the job: no result",
+        "gate     after the job: slow: gpu002 (11.80 GB/s in the middle)",
+    ]
+
+
 def test_the_price_is_that_of_the_nodes_that_it_has(
     shell: LocalShell, monkeypatch: pytest.MonkeyPatch, cluster: Cluster
 ) -> None:

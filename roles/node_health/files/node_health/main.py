@@ -17,6 +17,8 @@ from .parts import check_parts, parts_of
 from .probe import Probe
 from .rails import record_rails
 from .scheduler import kubernetes, notice, slurm
+from .scheduler.slow import FILE as SLOW
+from .scheduler.slow import check_slow
 from .state import (
     STATES,
     NodeState,
@@ -64,7 +66,8 @@ class Program:
     def _run_checks(self, expected: Expected) -> tuple[dict[str, Any], str]:
         memory = self.store.memory()
         found = run_checks(expected, self.probe, memory)
-        findings = [*found.findings, *self._parts(found)]
+        slow = check_slow(expected.node, self.store, self.probe)
+        findings = [*found.findings, *self._parts(found), *slow]
         before = read_state(self.store)
         state = after_checks(before, expected.burn_in, clean=not reason_of(findings))
         of_state = state.finding(expected.burn_in)
@@ -122,7 +125,7 @@ class Program:
             self.probe.run("systemctl", "start", "--no-block", "gcluster-burn-in.service")
 
     def acknowledge(self) -> int:
-        """Take the parts that are there, or the kernel's errors, as known."""
+        """Take the parts that are there, the kernel's errors, or a job's word as known."""
         with self.store.locked():
             if self.options.what == "parts":
                 found = parts_of(load(self.options.config), self.probe)
@@ -131,6 +134,11 @@ class Program:
                 record_rails(self.options.root, ())  # another NIC may have another name
                 for change in check_parts(before, found):
                     _print(f"known now: {change.message}")
+            elif self.options.what == SLOW:
+                said = self.store.read(SLOW)
+                if said is not None:
+                    self.store.remove(SLOW)
+                    _print(f"known now: slow by the word of job {said.get('job')}")
             else:
                 memory = self.store.memory()
                 for message in memory.get("kernel log", {}).pop("standing", {}).values():
@@ -181,8 +189,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     setting.add_argument("to", choices=STATES)
     setting.add_argument("--reason", required=True)
     setting.add_argument("--skip-burn-in", action="store_true")
-    known = verbs.add_parser("acknowledge", help="take swapped parts or kernel errors as known")
-    known.add_argument("what", choices=["parts", "errors"])
+    known = verbs.add_parser("acknowledge", help="take what was found as known")
+    known.add_argument("what", choices=["parts", "errors", SLOW])
     verbs.add_parser("burn-in", help="run DCGM's diagnostics for a node in burn-in")
     return parser.parse_args(arguments)
 

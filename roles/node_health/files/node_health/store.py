@@ -69,6 +69,19 @@ class Store:
             raise CheckIncomplete(f"{path} can't be read: it is no object")
         return data
 
+    def remove(self, name: str) -> None:
+        """Remove one of the files.
+
+        Raises:
+            CheckIncomplete: it can't be removed.
+        """
+        try:
+            (self.folder / f"{name}.json").unlink()
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise CheckIncomplete(f"{self.folder}: {error.strerror}") from error
+
     def memory(self) -> dict[str, Any]:
         """Return checks' stored values; nothing where they can't be read."""
         try:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Optional
 
@@ -76,6 +78,9 @@ class Copying:
             if found is not None and found != self._done:
                 self._begin(found)
 
+    def _is_running(self) -> bool:
+        return self._running is not None and self._running.poll() is None
+
     def _begin(self, found: Sign) -> None:
         self._output.seek(0)
         self._output.truncate()
@@ -101,14 +106,30 @@ class Copying:
         self._printed.update(new)
         self._report(new, "; ".join(lines) if code else "")
 
-    def finish(self, is_over: Callable[[], bool]) -> None:
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Have a copy wait: it would slow what is measured."""
+        running = self._running if self._is_running() else None
+        if running is not None:
+            running.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            if running is not None:
+                running.send_signal(signal.SIGCONT)
+
+    def finish(self, is_over: Callable[[], bool], waits: Callable[[], None]) -> None:
         """Wait until the newest checkpoint is copied, where that goes on; then none runs.
 
         Args:
             is_over: whether the allocation ends, so that there is no time left.
+            waits: called once where there is something to wait for.
         """
         if not self._copies:
             return
+        found = newest(self._folder)
+        if not is_over() and (self._is_running() or found not in (None, self._done, self._sent)):
+            waits()
         self._wait(is_over)
         found = newest(self._folder)
         if found is not None and found not in (self._done, self._sent) and not is_over():

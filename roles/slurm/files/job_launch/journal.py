@@ -1,6 +1,7 @@
 """What a job did with its time: attempts, what ended them, and the share that counts (goodput).
 
-Paid are all nodes of the allocation from its start to its end, spares too. Useful is what an
+Paid are all nodes of the allocation from its start to its end, spares too; nodes that are given
+back before its end until then. Useful is what an
 attempt did from its first printed line until the checkpoint that the next one resumed from; of one
 that succeeded, until its end. What came after that checkpoint is done again, and counts as lost.
 Of an attempt that still runs what counts ends with the newest checkpoint.
@@ -94,7 +95,9 @@ def account(events: Sequence[Event], now: float, saved: float = 0.0) -> dict[str
 
     Returns:
         `paid` and `useful`: node seconds; `interruptions`: `seconds` without a step that counts,
-        and `cause`, of each; `uncopied`: why the newest checkpoint has no copy, "" otherwise.
+        and `cause`, of each; `uncopied`: why the newest checkpoint has no copy, "" otherwise;
+        `gates`: `when` its nodes were measured, GB/s in the `middle` (0: no result), and the
+        `slow` ones.
     """
     attempts = _attempts(events, now, saved)
     paid = _paid(events, now)
@@ -113,6 +116,15 @@ def account(events: Sequence[Event], now: float, saved: float = 0.0) -> dict[str
         "useful": min(paid, useful),
         "interruptions": interruptions,
         "uncopied": copies[-1] if copies else "",
+        "gates": [
+            {
+                "when": str(event.get("when", "before")),
+                "middle": float(event.get("middle", 0.0)),
+                "slow": [str(node) for node in event.get("slow", [])],
+            }
+            for event in events
+            if event["event"] == "gate"
+        ],
     }
 
 
@@ -140,8 +152,9 @@ def _paid(events: Sequence[Event], now: float) -> float:
     for event in events:
         if event["event"] == "begin":
             began, nodes = event["at"], int(event.get("nodes", 0))
-        elif event["event"] == "leave" and nodes:
-            total, nodes = total + nodes * max(0.0, event["at"] - began), 0
+        elif event["event"] in ("leave", "shrink") and nodes:
+            total += nodes * max(0.0, event["at"] - began)
+            began, nodes = event["at"], int(event.get("nodes", 0))
     return total + nodes * max(0.0, now - began)
 
 

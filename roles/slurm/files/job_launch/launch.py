@@ -10,7 +10,8 @@ SIGUSR1 is the notice before the end of the allocation: the processes get it, sa
 job is queued again.
 
 `guard HOST` queues the job again when HOST is lost; `clear STEP` ends what is left of a step on
-this node; `stacks STEP TIME` prints where its Python processes are. `run` starts these three.
+this node; `stacks STEP TIME` prints where its Python processes are; `slow BEST MIDDLE` reports
+this node to its health check. `run` starts these four.
 
 Exit status: that of the last attempt.
 """
@@ -89,6 +90,7 @@ class Launch:
         if heartbeat is not None:
             os.environ["GCLUSTER_HEARTBEAT"] = str(heartbeat)
         self.progress = Progress(heartbeat)
+        self.gates = gate.Gates(say, self.journal.add)
         self.copying = Copying(COPIES, self.checkpoints, given.copy, self._copied)
         self.watch: nodes.Watch | None = None
         if len(self.nodes) > 1:
@@ -104,8 +106,8 @@ class Launch:
         """Start attempts until one succeeds or too many failed; return the exit status."""
         signal.signal(signal.SIGUSR1, self._notice)
         self.journal.add("begin", nodes=len(self.nodes))
-        if self.given.gate:
-            self.pass_gate()
+        if self.given.gate and len(self.nodes) > 1:
+            self.excluded.update(self.gates.before(self.nodes, self.given.gate))
         while True:
             chosen = self.choose()
             if chosen is None:
@@ -157,23 +159,15 @@ class Launch:
             say(f"without {found}" if found else "")
         return chosen if len(chosen) >= min(self.given.least, self.given.nodes) else None
 
-    def has_room(self, chosen: Sequence[str]) -> bool:
-        """Whether the allocation itself has more usable nodes than are used."""
+    def usable(self) -> list[str]:
+        """Return the nodes of the allocation that answer and start further steps."""
         bad = {*nodes.unusable(self.nodes), *self.excluded}
         silent = self.watch.silent(self.nodes) if self.watch is not None else []
-        usable = [node for node in nodes.allocated() if node not in bad and node not in silent]
-        return len(usable[: self.given.nodes]) > len(chosen)
+        return [node for node in nodes.allocated() if node not in bad and node not in silent]
 
-    def pass_gate(self) -> None:
-        """Leave out nodes that the gate finds slow, before the first attempt."""
-        if len(self.nodes) == 1:
-            return
-        sizes = nodes.sizes(self.nodes, tasks=len(self.nodes))
-        found = gate.passed(sizes, nodes.environment(), self.given.gate)
-        for line in found.lines:
-            say(line)
-        self.excluded.update(found.slow)
-        self.journal.add("gate", best=found.best, slow=sorted(found.slow))
+    def has_room(self, chosen: Sequence[str]) -> bool:
+        """Whether the allocation itself has more usable nodes than are used."""
+        return len(self.usable()[: self.given.nodes]) > len(chosen)
 
     # Attempts
 
@@ -348,37 +342,20 @@ class Launch:
 
     def step_id(self) -> str:
         """Return the id of the attempt's step, "" where it has ended."""
-        words = ("squeue", "--steps", "--noheader", "--jobs=" + nodes.JOB, "--format=%i %j")
-        for line in (nodes.output_of(*words) or "").splitlines():
-            step, _, name = line.partition(" ")
-            if name.strip() == f"attempt-{self.attempt}":
-                return step
-        return ""
-
-    def on_nodes(self, chosen: Sequence[str], *words: str) -> None:
-        """Run one of this program's actions on nodes, a minute at most."""
-        line = ["srun", "--overlap", "--job-name=gcluster", "--ntasks-per-node=1", "--mem=0"]
-        line += ["--cpu-bind=none", *nodes.sizes(chosen, tasks=len(chosen))]
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            subprocess.run(
-                [*line, sys.executable, __file__, *words],
-                env=nodes.environment(),
-                check=False,
-                timeout=60,
-            )
+        return nodes.step_of(f"attempt-{self.attempt}")
 
     def stacks(self, chosen: Sequence[str]) -> None:
         """Print where the processes of a step are."""
         found = self.step_id()
         if found:
-            self.on_nodes(chosen, "stacks", found, str(time.time() + TOGETHER_S))
+            processes.on_nodes(chosen, "stacks", found, str(time.time() + TOGETHER_S))
 
     def clear(self, chosen: Sequence[str]) -> None:
         """End what is left of the last attempt on nodes that answer."""
         found = self.step_id()
         here = [n for n in chosen if self.watch is None or n not in self.watch.silent(chosen)]
         if found and here:
-            self.on_nodes(here, "clear", found)
+            processes.on_nodes(here, "clear", found)
 
     def requeue(self, why: str) -> int:
         """Put the job back in line; a job that gives way Slurm puts there itself."""
@@ -400,11 +377,23 @@ class Launch:
             time.sleep(5)  # without a controller; Slurm may have queued it itself
         return 1
 
+    def leave_others(self) -> None:
+        """Keep only this node, for what is left is a copy of a checkpoint."""
+        if len(nodes.allocated()) > 1:
+            nodes.keep([self.host])
+            left = nodes.allocated()
+            self.journal.add("shrink", nodes=len(left))
+            say(f"until the last checkpoint is copied the job keeps {listing(left)}")
+
     def leave(self, code: int) -> int:
         """Report what the time was used for, and return the exit status."""
         if self.guard is not None:
             self.guard.terminate()
-        self.copying.finish(lambda: self.is_noticed)
+        if self.given.gate_after and not self.is_noticed:
+            with self.copying.paused():
+                for node, best, middle in self.gates.after(self.usable(), self.given.gate_after):
+                    processes.on_nodes([node], "slow", best, middle)
+        self.copying.finish(lambda: self.is_noticed, self.leave_others)
         self.journal.add("leave")
         # Of a command that ran once and saved nothing there is nothing to say.
         for line in self.journal.summary() if self.checkpoints or self.attempt else ():
@@ -420,6 +409,9 @@ def main() -> int:
     for name, metavar in (("guard", "HOST"), ("clear", "STEP"), ("stacks", "STEP")):
         actions.add_parser(name).add_argument("which", metavar=metavar)
     actions.choices["stacks"].add_argument("at", type=float, metavar="TIME")
+    slow = actions.add_parser("slow")
+    slow.add_argument("best")
+    slow.add_argument("middle")
     run = actions.add_parser("run")
     run.add_argument("--nodes", type=int, required=True)
     run.add_argument("--least", type=int)
@@ -428,6 +420,7 @@ def main() -> int:
     run.add_argument("--restarts", type=int, default=0)
     run.add_argument("--hang", type=float, default=0.0)
     run.add_argument("--gate", type=float, default=0.0)
+    run.add_argument("--gate-after", type=float, default=0.0)
     run.add_argument("--notice", type=float, default=120.0)
     run.add_argument("--copy", action="append", default=[], metavar="FOLDER")
     run.add_argument("words", nargs=argparse.REMAINDER)
@@ -438,6 +431,8 @@ def main() -> int:
         processes.clear(given.which)
     elif given.action == "stacks":
         processes.stacks(given.which, given.at)
+    elif given.action == "slow":
+        gate.report(given.best, given.middle)
     else:
         given.least = given.least or given.nodes
         given.words = given.words[1:] if given.words[:1] == ["--"] else given.words

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterable, Sequence
 
 JOB = os.environ.get("SLURM_JOB_ID", "")
+HOST = os.environ.get("SLURMD_NODENAME", "")
 UNUSABLE = ("down", "drain", "fail", "maint", "power", "boot", "*")
 """Parts of a state by sinfo(1), "NODE STATE CODES", with which a node starts no further step."""
 DISCARD = 9
@@ -87,6 +88,16 @@ def idle(partition: str) -> int:
     return sum(int(count) for count, state in lines if state == "idle")
 
 
+def step_of(name: str) -> str:
+    """Return the id of the job's step of this name, "" where it has ended."""
+    words = ("squeue", "--steps", "--noheader", "--jobs=" + JOB, "--format=%i %j")
+    for line in (output_of(*words) or "").splitlines():
+        step, _, found = line.partition(" ")
+        if found.strip() == name:
+            return step
+    return ""
+
+
 def address(node: str) -> str:
     """Return the address by which Slurm reaches a node; its name where that is not known."""
     return addresses([node])[node]
@@ -120,6 +131,24 @@ def daemon_port() -> int:
     return int(first) if first.isdigit() else 6818
 
 
+def keep(names: Sequence[str]) -> None:
+    """Give all other nodes back; the one of the job's script can't be among them."""
+    # Inside a job scontrol would write slurm_job_ID_resize.sh into the folder that it runs in.
+    bare = ("env", "-u", "SLURM_JOB_ID", "-u", "SLURM_JOBID")
+    words = (*bare, "scontrol", "update", "JobId=" + JOB)
+    output_of(*words, "NodeList=" + ",".join(names))
+
+
+def remark(key: str, value: str) -> None:
+    """Write KEY=VALUE into the job's comment, which squeue and scontrol show, for an older one."""
+    shown = output_of("scontrol", "show", "job", JOB) or ""
+    found = re.search(r"\bComment=(.*)$", shown, re.MULTILINE)
+    words = [word for word in (found[1] if found else "").split() if word.partition("=")[0] != key]
+    output_of(
+        "scontrol", "update", "JobId=" + JOB, "Comment=" + " ".join([*words, f"{key}={value}"])
+    )
+
+
 def requeue(gone: Iterable[str] = ()) -> bool:
     """Put the job back in line, to start as soon as there is room; whether Slurm did.
 
@@ -137,7 +166,7 @@ def requeue(gone: Iterable[str] = ()) -> bool:
     lost = set(gone)
     kept = [node for node in allocated() if node not in lost] if lost else []
     if kept:
-        output_of("scontrol", "update", "JobId=" + JOB, "NodeList=" + ",".join(kept))
+        keep(kept)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if output_of("scontrol", "requeue", JOB) is None:
         return False

@@ -9,12 +9,28 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
-from nodes import output_of
+from nodes import environment, output_of, sizes
+
+LAUNCH = str(Path(__file__).with_name("launch.py"))
 
 LONGEST_WAIT_S = 5.0
 """Clocks of nodes may differ."""
+
+
+def on_nodes(chosen: Sequence[str], *words: str) -> None:
+    """Run one of the actions of launch.py on nodes of the job, a minute at most."""
+    line = ["srun", "--overlap", "--job-name=gcluster", "--ntasks-per-node=1", "--mem=0"]
+    line += ["--cpu-bind=none", *sizes(chosen, tasks=len(chosen))]
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        subprocess.run(
+            [*line, sys.executable, LAUNCH, *words],
+            env=environment(),
+            check=False,
+            timeout=60,
+        )
 
 
 def pids_of(step: str) -> list[int]:
