@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -22,6 +23,7 @@ POOLS = [
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     found = load_program(ROOT / "roles/prometheus/files/libexec/elastic-targets.py", "elastic")
     monkeypatch.setattr(found, "FOLDER", tmp_path)
+    monkeypatch.setattr(found, "reached", lambda _: True)
     (tmp_path / "targets").mkdir()
     (tmp_path / "elastic.json").write_text(json.dumps({"port": 9090, "pools": POOLS}))
     return found
@@ -69,6 +71,26 @@ def test_who_runs_is_scraped_and_who_has_gone_is_not(
     }
 
     assert not any(run(program, monkeypatch, {}).values())
+
+
+def test_who_has_just_come_is_scraped_once_its_exporter_is_reached_and_stays_then(
+    program: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(program, "reached", lambda target: target.endswith(":2"))
+    early = run(program, monkeypatch, {"gpu001": "10.0.0.1"})
+    assert (early["elastic-nodes.json"], len(early["elastic-gpus.json"])) == ([], 1)
+    monkeypatch.setattr(program, "reached", lambda _: True)
+    assert run(program, monkeypatch, {"gpu001": "10.0.0.1"})["elastic-nodes.json"]
+    monkeypatch.setattr(program, "reached", lambda _: False)
+    assert run(program, monkeypatch, {"gpu001": "10.0.0.1"})["elastic-nodes.json"]
+
+
+def test_an_exporter_is_reached_where_something_listens() -> None:
+    program = load_program(ROOT / "roles/prometheus/files/libexec/elastic-targets.py", "reach")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        target = f"127.0.0.1:{server.getsockname()[1]}"
+        assert program.reached(target)
+    assert not program.reached(target)
 
 
 def test_where_no_slurmctld_answers_the_list_stays(

@@ -5,6 +5,9 @@ Slurm's exporter on the controller has the address of each such node while it ru
 (gcluster_slurm_node_address), Kubernetes' figures have those of all nodes (kube_node_info, whose
 names and labels are kube-state-metrics'); a timer runs this next to Prometheus, which is queried
 for them. Where no slurmctld answers, or nothing is known of any node, the files stay as they are.
+
+A node that has just come is listed once its exporter can be reached: until then it is set up, and
+not down.
 """
 
 from __future__ import annotations
@@ -12,17 +15,20 @@ from __future__ import annotations
 import base64
 import json
 import os
+import socket
 import ssl
 import sys
 import urllib.parse
 import urllib.request
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 FOLDER = Path(os.environ.get("GCLUSTER_PROMETHEUS", "/etc/gcluster/prometheus"))
 QUERY = '{__name__=~"gcluster_slurm_node_address|gcluster_slurm_up|kube_node_info"}'
 LIMIT_S = 10
+REACHED_S, PARALLEL = 1, 64
 
 
 def queried(folder: Path, port: int) -> list[Mapping[str, Any]]:
@@ -83,6 +89,23 @@ def targets(
     return found
 
 
+def reached(target: str) -> bool:
+    """Return whether something listens at HOST:PORT."""
+    host, _, port = target.rpartition(":")
+    try:
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=REACHED_S):
+            return True
+    except OSError:
+        return False
+
+
+def listed(path: Path) -> set[str]:
+    """Return the targets that a file has."""
+    if not path.exists():
+        return set()
+    return {one for each in json.loads(path.read_text(encoding="utf-8")) for one in each["targets"]}
+
+
 def write(path: Path, content: list[dict[str, Any]]) -> None:
     """Replace a file as a whole, where it has something else."""
     text = json.dumps(content, indent=1, sort_keys=True) + "\n"
@@ -105,7 +128,13 @@ def main() -> int:
     if running is not None:
         for exporter in ("node", "gpu", "kubelet"):
             path = FOLDER / f"targets/elastic-{exporter}s.json"
-            write(path, targets(settings["pools"], running, exporter))
+            before, found = listed(path), targets(settings["pools"], running, exporter)
+            new = [each["targets"][0] for each in found if each["targets"][0] not in before]
+            with ThreadPoolExecutor(PARALLEL) as pool:
+                before |= {
+                    target for target, answers in zip(new, pool.map(reached, new)) if answers
+                }
+            write(path, [each for each in found if each["targets"][0] in before])
     return 0
 
 
