@@ -409,3 +409,19 @@ def test_a_full_disk_costs_a_line_of_the_journal_and_not_the_job(tmp_path: Path)
     written.add("begin", nodes=2)
     written.touch()
     assert [each["event"] for each in written.events] == ["begin"]
+
+
+@pytest.mark.parametrize(
+    ("restarts", "attempt", "took_s", "refused"),
+    [("1", 0, 33, True), ("1", 0, 60, False), ("1", 4, 1, False), ("0", 0, 1, False)],
+)
+def test_a_step_that_a_node_refuses_is_started_again(
+    monkeypatch: pytest.MonkeyPatch, restarts: str, attempt: int, took_s: int, *, refused: bool
+) -> None:
+    """Tasks of other nodes ran: srun waits for their end by KillWait, 30 s, and two more."""
+    monkeypatch.syspath_prepend(FOLDER)
+    launch = loaded("launch")
+    job = launch.Launch.__new__(launch.Launch)
+    job.began, job.attempt = time.monotonic() - took_s, attempt
+    monkeypatch.setenv("SLURM_RESTART_COUNT", restarts)
+    assert job.was_refused() is refused

@@ -42,8 +42,9 @@ ENDS_S = 20
 """How long processes have to end before they are killed."""
 GROWS_S = 30.0
 """How often a job that has shrunk looks for free nodes."""
-REFUSED, REFUSED_S = 4, 10.0
-"""So many attempts of a job that was queued again aren't counted, where they end so early."""
+REFUSED, REFUSED_S = 4, 45.0
+"""So many attempts of a job that was queued again aren't counted, where they end so early: srun
+waits for tasks that other nodes did start by KillWait and two seconds more, 32 s by default."""
 GUARDS = 3
 """Nodes that watch the one of the job's script: some may be lost with it."""
 TOUCH_S = 10.0
