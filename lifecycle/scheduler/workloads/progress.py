@@ -96,32 +96,32 @@ class Reports:
         self._price, self._read_use, self._report, self._clock = price, read_use, report, clock
         self._every = FIRST_S
         self._due: float | None = None
-        self._question: _Question | None = None
+        self._query: _Query | None = None
         self._has_problem = False
 
     def look(self, state: JobState) -> None:
         """Report on the job if it is time to; called at each look at its state."""
         now = self._clock()
         if state.state != "RUNNING":
-            self._due, self._every, self._question = None, FIRST_S, None
+            self._due, self._every, self._query = None, FIRST_S, None
             return
         if self._due is None:
             self._due = now + self._every
         if now < self._due:
             return
-        if self._question is None and self._read_use is not None:
-            self._question = _Question(self._read_use, state)
-        if self._question is not None and not self._question.is_answered:
+        if self._query is None and self._read_use is not None:
+            self._query = _Query(self._read_use, state)
+        if self._query is not None and not self._query.is_answered:
             if now < self._due + _PATIENCE_S:
                 return
-            self._question.problem = "Prometheus has not answered yet"
-        self._say(state, self._question)
-        self._question = None
+            self._query.problem = "Prometheus has not answered yet"
+        self._send(state, self._query)
+        self._query = None
         self._every = min(2 * self._every, LONGEST_S)
         self._due = now + self._every
 
-    def _say(self, state: JobState, question: _Question | None) -> None:
-        use, problem = (None, "") if question is None else (question.use, question.problem)
+    def _send(self, state: JobState, query: _Query | None) -> None:
+        use, problem = (None, "") if query is None else (query.use, query.problem)
         shown = "" if self._has_problem else problem
         self._has_problem = self._has_problem or bool(problem)
         price = self._price(state)
@@ -129,17 +129,17 @@ class Reports:
             self._report(Progress(state, price, use, shown))
 
 
-class _Question:
-    """One question to Prometheus, which is answered at some time."""
+class _Query:
+    """One query of Prometheus, which is answered at some time."""
 
     def __init__(self, read_use: ReadUse, state: JobState) -> None:
         self.use: GpuUse | None = None
         self.problem = ""
         self.is_answered = False
         # It must hold up neither the following nor the end of the verb.
-        Thread(target=self._ask, args=(read_use, state), daemon=True).start()
+        Thread(target=self._run, args=(read_use, state), daemon=True).start()
 
-    def _ask(self, read_use: ReadUse, state: JobState) -> None:
+    def _run(self, read_use: ReadUse, state: JobState) -> None:
         try:
             self.use = read_use(state)
         except LifecycleError as error:
