@@ -14,6 +14,7 @@ from ...lifecycle.operations.rotate.at_rest import rotate_at_rest
 from ...lifecycle.operations.rotate.kept import Rotated, rotate_secret, rotate_tunnels
 from ...lifecycle.operations.rotate.monitoring import rotate_monitoring
 from ...lifecycle.operations.rotate.munge import rotate_munge
+from ...lifecycle.operations.rotate.service_accounts import rotate_service_accounts
 from ...lifecycle.operations.selection import require_slurm
 from ...lifecycle.scheduler.select import scheduler_of
 from ...lifecycle.secrets.encryption import rotate_encryption
@@ -133,6 +134,17 @@ def at_rest(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
     a control plane was left: run up, then this again.
     """
     return rotated(cluster, fmt, "at-rest", rotate_at_rest)
+
+
+@app.command("service-accounts")
+def service_accounts(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
+    """Rotate the key that signs service accounts' tokens.
+
+    Each API server restarts twice, one after the other. Tokens of the key before are taken until
+    the next rotation: where it was stolen, rotate twice, an hour apart. Stopped half-way, run it
+    again.
+    """
+    return rotated(cluster, fmt, "service-accounts", rotate_service_accounts)
 
 
 @app.command("tunnels")

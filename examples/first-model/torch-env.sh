@@ -36,5 +36,6 @@ printf '#!/bin/sh\nexec "%s" -m torch.distributed.run "$@"\n' "$python3" > "$fol
 printf '#!/bin/sh\nexec "%s" -m pip "$@"\n' "$python3" > "$folder/bin/pip"
 chmod +x "$folder/bin/torchrun" "$folder/bin/pip"
 
+# shellcheck source=/dev/null
 . "$folder/bin/activate"
 python3 -c 'import torch, sys; print("PyTorch", torch.__version__, "for Python", sys.version.split()[0])'

@@ -4,8 +4,9 @@
 usage: kubernetes-certificates.py           prints {path: days left} of all but the authorities'
        kubernetes-certificates.py --renew   renews all when one has less than 60 days left, and
                                             restarts what reads them; prints what it did
-       kubernetes-certificates.py --keys    restarts the API server where the key of secrets at rest
-                                            is younger than its manifest; prints what it did
+       kubernetes-certificates.py --keys    restarts what reads the keys of secrets at rest and of
+                                            service accounts, where one is younger than its
+                                            manifest; prints what it did
 
 The timer kubernetes-certificates runs the second one each week: an upgrade of Kubernetes renews
 them anyway. It may be killed at any point: what kubeadm had begun to write is restored first, what
@@ -38,7 +39,11 @@ ASIDE = ROOT / "gcluster"
 BEFORE = ASIDE / "certificates-before"
 """Copies of what a renewal writes, while it lasts."""
 READERS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-vip")
-ENCRYPTION = ASIDE / "encryption.yaml"
+KEYS = {
+    "kube-apiserver": (ASIDE / "encryption.yaml", PKI / "sa.key", PKI / "sa.pub"),
+    "kube-controller-manager": (PKI / "sa.key",),
+}
+"""Static pod -> the keys that it reads when it starts."""
 RESTARTED = "gcluster.local/restarted"
 _READY_WITHIN_S = 240
 """The kubelet reads its manifests every 20 s, and waits for a pod that ends for 30 s."""
@@ -65,11 +70,15 @@ def main() -> None:
 
 
 def read_keys() -> None:
-    """Have the API server read the keys of secrets at rest, which it does when it starts."""
-    written = ENCRYPTION.stat().st_mtime if ENCRYPTION.exists() else 0.0
-    if restart(MANIFESTS / "kube-apiserver.yaml", written):
-        print("restarted the API server, to read the keys of secrets at rest")
-        wait_until_ready("kube-apiserver")
+    """Have keys be read, which is done at a start alone."""
+    restarted = []
+    for name, files in KEYS.items():
+        newest = max((path.stat().st_mtime for path in files if path.exists()), default=0.0)
+        if restart(MANIFESTS / f"{name}.yaml", newest):
+            restarted.append(name)
+    if restarted:
+        print(f"restarted, to read their keys: {', '.join(restarted)}")
+        wait_until_ready(*(name for name in restarted if name == "kube-apiserver"))
 
 
 def renew() -> None:

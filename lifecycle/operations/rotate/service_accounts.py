@@ -1,0 +1,104 @@
+"""`gcluster rotate service-accounts`: another key that signs the tokens of Kubernetes' pods.
+
+Control planes have the key, no vault. In two turns over all of them, one after the other: each
+verifies tokens by the new key too, then each signs by it. So no API server ever meets a token that
+it can't verify. The key before stays as one to verify by until the next rotation, for pods hold its
+tokens for an hour, and longer what they read once at their start.
+
+A rotation that was killed is taken up by the next, which finds the new key on a control plane.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from ....inventory.hosts import ClusterInventory, Host
+from ....schemas.derived.control_planes import managed_by
+from ....schemas.spec import ClusterSpec, KubernetesScheduler
+from ....schemas.structure.decoding import decode_json
+from ...cluster.outcome import Exit, LifecycleError, failure
+from ...cluster.progress import Reporter, StageProgress
+from ...nodes.ssh import Answer, SshSession, Unreachable
+from ...nodes.ssh.arguments import AS_ROOT
+from ...up.run import Run
+from .kept import Rotated
+
+TOOL = f"{AS_ROOT} /usr/local/libexec/gcluster/kubernetes-service-accounts.py"
+_LIMIT_S = 600
+"""The API server restarts, and the kubelet takes its time for that."""
+
+
+class Keys(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The keys of one control plane, by their fingerprints."""
+
+    signs: str
+    verify: tuple[str, ...]
+    next: str
+    """That is to sign; "" where no rotation is under way."""
+
+
+def rotate_service_accounts(
+    run: Run, hosts: ClusterInventory, session: SshSession, report: Reporter
+) -> Rotated:
+    """Sign the tokens of service accounts by another key.
+
+    Raises:
+        LifecycleError: the cluster has no control planes of its own (GC908); one can't be reached,
+            or doesn't take the key (GC999): run it again, which goes on.
+    """
+    planes = _control_planes(run.cluster.spec, hosts)
+    keys = {
+        plane.name: decode_json(_answered(plane, answer).encode(), Keys)
+        for plane in planes
+        for answer in (session.run(plane, TOOL),)
+    }
+    key = _next_key(planes, keys, session)
+    for option, what in (("--add", "verifies by the new key"), ("--use", "signs by the new key")):
+        for done, plane in enumerate(planes):
+            given = key if option == "--add" else None
+            _answered(
+                plane, session.run(plane, f"{TOOL} {option}", stdin=given, timeout_s=_LIMIT_S)
+            )
+            detail = f"{plane.name} {what}"
+            report(StageProgress(name="rotate", done=done + 1, total=len(planes), detail=detail))
+    names = tuple(plane.name for plane in planes)
+    return Rotated(cluster=run.cluster.name, changed=names, exit_code=Exit.OK)
+
+
+def _control_planes(spec: ClusterSpec, hosts: ClusterInventory) -> list[Host]:
+    planes = [host for host in hosts.with_role("controller") if host.connection == "ssh"]
+    if not isinstance(spec.scheduler, KubernetesScheduler) or managed_by(spec) or not planes:
+        raise failure(
+            "GC908",
+            f"{spec.name} has no control planes of Kubernetes whose keys are its own",
+            hint="a cloud's control plane exchanges its keys itself",
+        )
+    return planes
+
+
+def _next_key(planes: list[Host], keys: Mapping[str, Keys], session: SshSession) -> str:
+    """Return the new key: that of a rotation that was killed, else one that is made now."""
+    under_way = [plane for plane in planes if keys[plane.name].next]
+    source = under_way[0] if under_way else planes[0]
+    return _answered(source, session.run(source, f"{TOOL} --make"))
+
+
+def _answered(plane: Host, answer: Answer) -> str:
+    if not isinstance(answer, Unreachable) and answer.returncode == 0:
+        return answer.stdout
+    raise _stopped(plane, answer)
+
+
+def _stopped(plane: Host, answer: Answer) -> LifecycleError:
+    if isinstance(answer, Unreachable):
+        why = answer.reason
+    else:
+        why = "; ".join(answer.stderr.strip().splitlines()[-2:]) or f"exit {answer.returncode}"
+    return failure(
+        "GC999",
+        f"{plane.name} doesn't take another key: {why}",
+        detail="tokens of the key before are taken by every control plane",
+        hint="gcluster rotate service-accounts, once more: it goes on where it ended",
+    )
