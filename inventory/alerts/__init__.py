@@ -1,7 +1,7 @@
 """Alert rules as data: conditions, messages, and the steps for each."""
 
 from .owners import USER_LABEL, Owners, owners_of_jobs, owners_of_pods
-from .pages import alerts_page, drained_by, where
+from .pages import alerts_page, steps_of, where
 from .receivers import MAIL_CA, alertmanager_config, messages
 from .rules import (
     AlertRule,
@@ -26,7 +26,6 @@ __all__ = [
     "alert_rules",
     "alertmanager_config",
     "alerts_page",
-    "drained_by",
     "exported_metrics",
     "inhibitions",
     "messages",
@@ -36,5 +35,6 @@ __all__ = [
     "owners_of_pods",
     "rule_file",
     "rule_groups",
+    "steps_of",
     "where",
 ]

@@ -53,10 +53,15 @@ def drained_by(rule: AlertRule) -> str:
     )
 
 
+def steps_of(rule: AlertRule) -> list[str]:
+    """Return what to do, and which of the node's own checks drains for the same."""
+    return [step for step in (*rule.do, drained_by(rule)) if step]
+
+
 def _section(rule: AlertRule) -> str:
     how_long = "at once" if rule.for_ == "0s" else f"after {rule.for_}"
     only = f"; only {where(rule)}" if rule.needs else ""
-    steps = "\n".join(f"- {step}" for step in (*rule.do, drained_by(rule)) if step)
+    steps = "\n".join(f"- {step}" for step in steps_of(rule))
     severity = "not sent" if rule.severity == "none" else rule.severity
     return (
         f"## {rule.name}\n\n{rule.means} ({severity}, {how_long}{only})\n\n{steps}\n\n"

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from ....inventory.alerts import AlertRule, drained_by, node_checks, where
+from ....inventory.alerts import AlertRule, node_checks, steps_of, where
 from ....schemas.codes import FAMILIES, CodeExplanation, example_of, family_of
 from ....schemas.load import Loaded, load_text
 from ....schemas.structure.fix.apply import fixed_text
@@ -74,8 +74,7 @@ def alert_text(alert: AlertRule, console: Console) -> str:
     lasting = "at once" if alert.for_ == "0s" else f"after {alert.for_}"
     title = f"{console.paint('strong', alert.name)}   {alert.severity}, fires {lasting}"
     parts = [title, console.plain(_wrapped(alert.means, console))]
-    steps = [step for step in (*alert.do, drained_by(alert)) if step]
-    parts += [console.plain(_wrapped(f"- {step}", console)) for step in steps]
+    parts += [console.plain(_wrapped(f"- {step}", console)) for step in steps_of(alert)]
     if alert.needs:
         parts.append(console.plain(_wrapped(f"Only {where(alert)}.", console)))
     parts.append(console.paint("faint", alert.expression))

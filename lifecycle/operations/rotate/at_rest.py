@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ....inventory.compile import compile_cluster
 from ....inventory.compile.kubernetes import ENCRYPTION_SECRET
 from ....inventory.hosts import ClusterInventory
 from ...cluster.outcome import failure
@@ -26,7 +25,7 @@ from ...secrets.vault import SecretVault
 from ...up.run import Run
 from ..database_state import checked
 from ..selection import controller_of
-from .kept import Rotated, give, only
+from .kept import Rotated, compiled_for, give, in_turns, only
 
 REWRITE = f"{AS_ROOT} /usr/local/libexec/gcluster/kubernetes-encryption.py"
 FIRST = "gcluster"
@@ -91,9 +90,7 @@ def rotate_at_rest(
             (GC999), or secrets could not be written again (GC969): the next rotation does that.
     """
     cluster, vault = run.cluster, run.cluster.vault
-    compiled = compile_cluster(
-        cluster.spec, hosts, cluster.catalog, cluster.bundle, cluster.kubernetes
-    )
+    compiled = compiled_for(cluster, hosts)
     steps = [(step, group.hosts) for group in compiled.groups for step in group.steps]
     names = {h for step, on in steps if ENCRYPTION_SECRET in step.secrets.values() for h in on}
     if not names or vault.version(ENCRYPTION_SECRET) is None:
@@ -108,10 +105,7 @@ def rotate_at_rest(
     def turn(remake: Callable[[], None]) -> Rotated:
         return give(run, compiled, hosts, session, report, names=names, remake=remake)
 
-    result = turn(lambda: read_by_another(vault, make))
-    if result.left:
-        return result
-    result = turn(lambda: encrypt_by_newest(vault))
+    result = in_turns(turn, lambda: read_by_another(vault, make), lambda: encrypt_by_newest(vault))
     if result.left:
         return result
     host = controller_of(hosts, session)

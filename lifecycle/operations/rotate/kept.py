@@ -16,6 +16,7 @@ from ....inventory.compile.slurm.accounting import DATABASE_SECRET
 from ....inventory.compile.slurm.scheduling import JWT_SECRET
 from ....inventory.compile.system.self_converge import SIGNERS_SECRET
 from ....inventory.hosts import ClusterInventory
+from ...cluster.cluster import Cluster
 from ...cluster.outcome import Exit, failure
 from ...cluster.progress import Reporter
 from ...nodes.converge.pending import pending_steps
@@ -61,9 +62,7 @@ def rotate_secret(
             f"the secret {secret} is yours, at {reference}: gcluster doesn't change it",
             hint=f"change it there, then: gcluster up {cluster.spec_path}",
         )
-    compiled = compile_cluster(
-        cluster.spec, hosts, cluster.catalog, cluster.bundle, cluster.kubernetes
-    )
+    compiled = compiled_for(cluster, hosts)
     roles = {s.role for g in compiled.groups for s in g.steps if secret in s.secrets.values()}
     if not roles:
         raise failure("GC908", f"{cluster.name} has no secret {secret}")
@@ -76,6 +75,11 @@ def rotate_secret(
         cluster.vault.keep(secret, maker(cluster.vault, cluster.name, secret)())
 
     return give(run, compiled, hosts, session, report, names=names, remake=remake)
+
+
+def compiled_for(cluster: Cluster, hosts: ClusterInventory) -> CompiledCluster:
+    """Return the cluster compiled for its hosts."""
+    return compile_cluster(cluster.spec, hosts, cluster.catalog, cluster.bundle, cluster.kubernetes)
 
 
 def only(compiled: CompiledCluster, roles: Collection[str]) -> CompiledCluster:
@@ -143,6 +147,22 @@ def give(
     )
 
 
+def in_turns(
+    give_after: Callable[[Callable[[], None]], Rotated], *turns: Callable[[], None]
+) -> Rotated:
+    """Give secrets to all hosts after each turn has made them; one that leaves a host is the last.
+
+    Args:
+        give_after: makes secrets by a turn, and gives them: `give` with all else that it takes.
+        turns: at least one.
+    """
+    for turn in turns:
+        result = give_after(turn)
+        if result.left:
+            break
+    return result
+
+
 _ROLE = "wireguard"
 
 
@@ -156,9 +176,7 @@ def rotate_tunnels(
             key was changed.
     """
     cluster = run.cluster
-    compiled = compile_cluster(
-        cluster.spec, hosts, cluster.catalog, cluster.bundle, cluster.kubernetes
-    )
+    compiled = compiled_for(cluster, hosts)
     compiled = only(compiled, {_ROLE})
     names = frozenset(_gateways(compiled))
     if not names:

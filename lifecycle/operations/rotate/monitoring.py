@@ -6,9 +6,6 @@ Prometheus and the exporters know each other all the while.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from ....inventory.compile import compile_cluster
 from ....inventory.compile.kubernetes_objects.monitoring.secrets import stack_secrets
 from ....inventory.compile.system.monitoring import AUTHORITY_SECRET
 from ....inventory.hosts import ClusterInventory
@@ -25,7 +22,7 @@ from ...secrets.makers import (
     trust_newest_authority_alone,
 )
 from ...up.run import Run
-from .kept import Rotated, give, only
+from .kept import Rotated, compiled_for, give, in_turns, only
 
 
 def rotate_monitoring(
@@ -43,24 +40,18 @@ def rotate_monitoring(
     cluster, vault = run.cluster, run.cluster.vault
     if not watched_by_roles(cluster.spec):
         return _rotate_chart(run, hosts, session, report)
-    compiled = compile_cluster(
-        cluster.spec, hosts, cluster.catalog, cluster.bundle, cluster.kubernetes
-    )
+    compiled = compiled_for(cluster, hosts)
     steps = [step for group in compiled.groups for step in group.steps]
     compiled = only(compiled, {s.role for s in steps if AUTHORITY_SECRET in s.secrets.values()})
     names = {host for group in compiled.groups for host in group.hosts}
     if not names or vault.version(AUTHORITY_SECRET) is None:
         raise failure("GC908", f"{cluster.name} has no monitoring")
-    turns: tuple[Callable[[], None], ...] = (
+    return in_turns(
+        lambda turn: give(run, compiled, hosts, session, report, names=names, remake=turn),
         lambda: trust_another_authority(vault, cluster.name),
         lambda: issue_by_newest_authority(vault),
         lambda: trust_newest_authority_alone(vault),
     )
-    for turn in turns:
-        result = give(run, compiled, hosts, session, report, names=names, remake=turn)
-        if result.left:
-            break
-    return result
 
 
 def _rotate_chart(

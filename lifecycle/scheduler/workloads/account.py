@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 
 import msgspec
 
-from ....inventory.compile.node import node_facts
+from ....inventory.compile.node import NodeFacts, node_facts
 from ....inventory.compile.slurm.job_programs import PROGRAMS
 from ....inventory.hosts import ClusterInventory
 from ....inventory.waste.rules import node_prices
@@ -92,23 +93,26 @@ def price_of(cluster: Cluster, hosts: ClusterInventory, state: JobState) -> Pric
     known = [price for pool in on if (price := prices.get(pool)) is not None]
     if not on or len(known) < len(on):
         return Price(None, None)
-    all_gpus = [_gpus_of(cluster, pool) for pool in on] if state.gpus else []
-    if None in all_gpus:
-        return Price(None, None)
-    there = sum(count or 0 for count in all_gpus)
+    there = 0
+    if state.gpus:
+        facts = node_facts(cluster.spec, cluster.catalog)
+        for pool, nodes in Counter(on).items():
+            count = _gpus_of(facts[pool])
+            if count is None:
+                return Price(None, None)
+            there += nodes * count
     part = min(state.gpus / there, 1.0) if there else 1.0
     hourly, ran = part * sum(known), Duration.of_slurm(state.elapsed)
     return Price(hourly, hourly * (0 if ran is None else ran.value) / 3600)
 
 
-def _gpus_of(cluster: Cluster, pool: str) -> int | None:
+def _gpus_of(node: NodeFacts) -> int | None:
     """Return what a node of a pool has as the scheduler counts it; None: cut in parts."""
-    spec = cluster.spec
-    machine = node_facts(spec, cluster.catalog)[pool].machine
+    machine, scheduler = node.machine, node.spec.scheduler
     count = 0 if machine is None or machine.gpu is None else machine.gpu.count
-    if not isinstance(spec.scheduler, KubernetesScheduler):
-        return count * spec.pools[pool].slices_per_gpu
-    sharing = gpu_sharing(spec.scheduler, pool, spec.pools[pool])
+    if not isinstance(scheduler, KubernetesScheduler):
+        return count * node.pool.slices_per_gpu
+    sharing = gpu_sharing(scheduler, node.name, node.pool)
     return None if sharing.mig else count * sharing.time_slices
 
 
