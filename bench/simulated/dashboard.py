@@ -221,7 +221,7 @@ def milliseconds(nodes: int, chromium: str) -> float:
       const key = () => new KeyboardEvent("keydown", {key: "ArrowRight"});
       for (let n = 0; n < 200; n++) grid.dispatchEvent(key());
       grid.getContext("2d").getImageData(0, 0, 1, 1); return (performance.now() - begin) / 200; }"""
-    server = DashboardServer(Answers("lab", simulated(nodes)))
+    server = DashboardServer(Answers("lab", simulated(nodes)), 3600)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     steps = [{"width": 1280, "height": 900, "goto": "", "evaluate": f"({keys})()"}]
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:

@@ -14,6 +14,9 @@ from ...schemas.spec.units import Duration
 from ..console import emit, say
 from ..options import Target
 
+_LASTS = "12h"
+"""How long a link is good for, unless the person says otherwise."""
+
 
 def command(
     cluster: Target,
@@ -24,7 +27,7 @@ def command(
     lasts: Annotated[
         str,
         typer.Option(metavar="TIME", help="How long the link is good for, such as 8h or 30d."),
-    ] = "12h",
+    ] = _LASTS,
 ) -> Exit:
     """Serve a page on 127.0.0.1: health, waste, slow jobs, risks.
 
@@ -37,7 +40,7 @@ def command(
         answers = Answers(opened.name, metrics_of(opened, session), of_pods=is_of_pods(opened))
         answers.overview()  # what can't be queried is reported here, and not in a browser
         try:
-            server = DashboardServer(answers, port, seconds)
+            server = DashboardServer(answers, seconds, port)
         except OSError as error:
             raise failure(
                 "GC1194",
@@ -70,4 +73,4 @@ def _seconds(text: str) -> float:
 
 
 def _usage(summary: str) -> Exception:
-    return failure("GC1194", summary, hint="leave --lasts out: 12h", exit_code=Exit.USAGE)
+    return failure("GC1194", summary, hint=f"leave --lasts out: {_LASTS}", exit_code=Exit.USAGE)

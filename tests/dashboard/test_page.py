@@ -34,7 +34,7 @@ CHARTS = "document.querySelectorAll('{} .chart').length >= {}"
 
 @contextmanager
 def serving(query: QueryPrometheus) -> Iterator[DashboardServer]:
-    server = DashboardServer(Answers("lab", query))
+    server = DashboardServer(Answers("lab", query), 3600)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield server

@@ -45,8 +45,6 @@ _HEADERS = {
 }
 _LIMIT_S = 30
 """For a client to send its request."""
-LASTS_S = 12 * 3600
-"""How long a link is good for, unless the person says otherwise."""
 
 
 class LinkEnded(Exception):  # noqa: N818  # no error: its time is over
@@ -58,13 +56,13 @@ class DashboardServer(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, answers: Answers, port: int = 0, lasts_s: float = LASTS_S) -> None:
+    def __init__(self, answers: Answers, lasts_s: float, port: int = 0) -> None:
         """Listen on 127.0.0.1; port 0 takes a free one.
 
         Args:
             answers: of the cluster.
-            port: 0: a free one.
             lasts_s: seconds until its link leads nowhere.
+            port: 0: a free one.
 
         Raises:
             OSError: the port is taken.

@@ -43,7 +43,7 @@ def prometheus() -> Recorded:
 
 @pytest.fixture
 def server(prometheus: Recorded) -> Iterator[DashboardServer]:
-    made = DashboardServer(Answers("lab", prometheus))
+    made = DashboardServer(Answers("lab", prometheus), 12 * 3600)
     threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
     yield made
     made.shutdown()
@@ -76,8 +76,8 @@ def test_who_lacks_the_token_gets_nothing(server: DashboardServer, prometheus: R
 def test_a_link_leads_nowhere_when_its_time_is_over_nor_after_another_start(
     prometheus: Recorded,
 ) -> None:
-    ended = DashboardServer(Answers("lab", prometheus), lasts_s=3600)
-    later = DashboardServer(Answers("lab", prometheus))
+    ended = DashboardServer(Answers("lab", prometheus), 3600)
+    later = DashboardServer(Answers("lab", prometheus), 12 * 3600)
     serving = threading.Thread(target=later.serve_forever, kwargs={"poll_interval": 0.01})
     serving.start()
     answering = threading.Thread(target=ended.handle_request)
