@@ -74,7 +74,8 @@ def top_text(now: Now, console: Console, *, rows: int | None = None, height: int
     else:
         shown_jobs, shown_nodes = jobs[:rows], nodes[:rows]
     lines = [*_headline(now, console), ""]
-    lines += _table(_JOBS, [_job(job, console) for job in shown_jobs], console, "no job holds GPUs")
+    none = "no job holds GPUs" if now.knows_jobs else "its jobs aren't known"
+    lines += _table(_JOBS, [_job(job, console) for job in shown_jobs], console, none)
     lines += _more(len(jobs) - len(shown_jobs), "job")
     lines += ["", *_table(_NODES, [_node(n, console) for n in shown_nodes], console, "no nodes")]
     lines += _more(len(nodes) - len(shown_nodes), "node")

@@ -109,6 +109,8 @@ class Now(msgspec.Struct, frozen=True, kw_only=True):
     """Some GPUs are simulated: a double made up their figures."""
     jobs: tuple[JobUse, ...]
     """Those that waste most first; those of which nothing is known last."""
+    knows_jobs: bool
+    """The scheduler's figures are there; else that no job is listed says nothing."""
     nodes: tuple[NodeUse, ...]
     usd_per_hour: float | None
     """Of all nodes whose price is known."""
@@ -162,6 +164,7 @@ def read_now(
         at=at,
         simulated=bool(found["double"]),
         jobs=jobs,
+        knows_jobs=_knows_jobs(found),
         nodes=nodes,
         usd_per_hour=_sum(each.value for each in found["node_usd"]),
         held_usd_per_hour=_sum(j.usd_per_hour for j in jobs),
@@ -236,12 +239,16 @@ def _nodes(found: Mapping[str, list[Sample]]) -> tuple[NodeUse, ...]:
     return tuple(sorted(nodes, key=lambda n: (-(n.unused_usd_per_hour or 0.0), n.name)))
 
 
+def _knows_jobs(found: Mapping[str, list[Sample]]) -> bool:
+    return any(each.value for each in found["scheduler"])
+
+
 def _problems(
     found: Mapping[str, list[Sample]], jobs: Iterable[JobUse], missing: str
 ) -> Iterable[str]:
     if not found["nodes"]:
         yield "Prometheus has no metrics of any node yet"
-    elif not found["scheduler"] or not found["scheduler"][0].value:
+    elif not _knows_jobs(found):
         yield missing
     silent = [job.job for job in jobs if job.measured_gpus < job.gpus]
     if silent:

@@ -10,7 +10,7 @@ import json
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,12 @@ from gcluster.lifecycle.secrets.certificates import certificate_of, issue, new_a
 from gcluster.lifecycle.secrets.makers import ISSUED
 from gcluster.lifecycle.status.waste.goodput import Ended
 from gcluster.lifecycle.status.waste.now import read_now
-from gcluster.lifecycle.status.waste.prometheus import QueryPrometheus, instant, query_over_ssh
+from gcluster.lifecycle.status.waste.prometheus import (
+    Query,
+    QueryPrometheus,
+    instant,
+    query_over_ssh,
+)
 from gcluster.lifecycle.status.waste.report import read_report
 
 pytestmark = pytest.mark.monitoring
@@ -265,8 +270,18 @@ def test_top_has_jobs_by_waste_and_lists_what_isnt_measured(server: Server) -> N
     assert now.unused_usd_per_hour == {"idle": 10}
     assert [(node.name, node.state) for node in now.nodes] == [("gpu001", "in use"), ("login", "")]
     assert now.unpriced_pools == ()
+    assert now.knows_jobs
     assert len(now.problems) == 1
     assert "job 9 aren't measured" in now.problems[0]
+
+
+def test_jobs_of_a_scheduler_that_isnt_scraped_arent_known() -> None:
+    def nothing(queries: Sequence[Query]) -> list[Any]:
+        return [{"status": "success", "data": {"result": []}} for _ in queries]
+
+    now = read_now("campus", nothing, 0.0)
+
+    assert (now.jobs, now.knows_jobs, len(now.problems)) == ((), False, 1)
 
 
 def test_a_job_that_is_followed_shows_the_use_of_its_own_gpus(server: Server) -> None:

@@ -155,7 +155,7 @@ def test_top_has_what_made_the_pods_by_waste(server: slurm.Server) -> None:
         8,
         5,
     )
-    assert now.problems == ()
+    assert (now.problems, now.knows_jobs) == ((), True)
 
 
 def test_a_job_that_is_followed_shows_the_use_of_its_own_pods_gpus(server: slurm.Server) -> None:

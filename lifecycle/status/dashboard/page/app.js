@@ -74,6 +74,7 @@ function health({ now, alerts, silent }) {
 const jobLink = (job) => element("a", { href: `#jobs/${encodeURIComponent(job.job)}` }, job.job);
 const dollars = (value) => figure(value, "currencyUSD");
 const share = (value) => figure(value, "percentunit");
+const unknownJobs = "its jobs aren't known";
 const jobColumns = [
   ["job", jobLink], ["name", (j) => j.name, "name"], ["account", (j) => j.account], ["user", (j) => j.user],
   ["pool", (j) => j.pools.join(" ")],
@@ -90,7 +91,7 @@ function money({ now }) {
     tile("held by jobs", dollars(now.held_usd_per_hour)),
     tile("wasted by jobs", dollars(now.wasted_usd_per_hour), now.wasted_usd_per_hour > 0 ? "warn" : ""),
     ...unused.map(([state, usd]) => tile(`${state}, held by no job`, dollars(usd), usd > 0 ? "warn" : "")));
-  fill("wasters", element("h3", {}, "Jobs, the worst first"), table(jobColumns, now.jobs, { most: 15, empty: "no job holds GPUs" }));
+  fill("wasters", element("h3", {}, "Jobs, the worst first"), table(jobColumns, now.jobs, { most: 15, empty: now.knows_jobs ? "no job holds GPUs" : unknownJobs }));
   const idle = now.nodes.filter((node) => node.unused_usd_per_hour > 0);
   fill("unused", element("h3", {}, "Nodes that are paid and not used"), table([
     ["node", (n) => element("a", { href: `#node/${encodeURIComponent(n.name)}` }, n.name)], ["pool", (n) => n.pool], ["state", (n) => n.state],
@@ -105,7 +106,7 @@ function jobs({ now }) {
   const chosen = tab === "jobs" && of && !wanted;
   const found = now.jobs.filter((job) => chosen ? job.job === of
     : `${job.job} ${job.name} ${job.user} ${job.account}`.toLowerCase().includes(wanted));
-  fill("job-list", table(jobColumns, found, { empty: chosen ? "it doesn't run with GPUs now" : "no job with GPUs runs" }),
+  fill("job-list", table(jobColumns, found, { empty: !now.knows_jobs ? unknownJobs : chosen ? "it doesn't run with GPUs now" : "no job with GPUs runs" }),
     ...(chosen ? [element("a", { href: "#jobs" }, `all ${count(now.jobs.length)} jobs`)] : []));
 }
 

@@ -70,6 +70,7 @@ UNMEASURED = job(
 
 def now(*jobs: JobUse) -> Now:
     return Now(
+        knows_jobs=True,
         cluster="lab",
         at=1_795_846_000.0,
         simulated=False,
@@ -149,6 +150,15 @@ def test_top_is_a_line_for_each_job_and_what_isnt_known_is_a_question_mark() -> 
 
 def link(device: str, *, up: bool = True, lost: int = 0, rate: float | None = None) -> LinkUse:
     return LinkUse(node="gpu001", device=device, up=up, lost=lost, bytes_per_s=rate)
+
+
+def test_top_does_not_call_gpus_free_while_jobs_are_unknown() -> None:
+    known = now()
+    unknown = msgspec.structs.replace(known, knows_jobs=False)
+
+    assert "no job holds GPUs" in top_text(known, PIPE)
+    assert "its jobs aren't known" in top_text(unknown, PIPE)
+    assert "no job holds GPUs" not in top_text(unknown, PIPE)
 
 
 def test_top_has_links_and_of_those_without_room_how_many_are_down() -> None:
