@@ -50,6 +50,14 @@ _POD_LABELS = {
 }
 """Labels of pods with the name of what made them (kubernetes.io, "Well-Known Labels, Annotations
 and Taints"; kubernetes-sigs/jobset api/jobset/v1alpha2/jobset_types.go)."""
+_POD_FIELDS = {
+    "node": "{.spec.nodeName}",
+    "job": "{.metadata.labels.batch\\.kubernetes\\.io/job-name}",
+    "limits": "{.spec.containers[*].resources.limits}",
+    "made": "{.metadata.creationTimestamp}",
+    "began": "{.status.startTime}",
+    "rank": "{.metadata.labels.batch\\.kubernetes\\.io/job-completion-index}",
+}
 _GPUS = re.compile(r'"(?:nvidia|amd)\.com/gpu":"(\d+)"')
 _PREFIX = re.compile(r"\[pod/(?P<pod>\S+?)/\S+?\] (?P<at>\S+) ?(?P<text>.*)", re.DOTALL)
 _TRIES = 10
@@ -90,6 +98,7 @@ class KubernetesQueue:
         runtimes = ["trainingruntimes.trainer.kubeflow.org"] if has_trainer else []
         domains = ["computedomains.resource.nvidia.com"] if has_domains else []
         self._companions = ["services", "configmaps", *domains, *runtimes]
+        self._pods: tuple[tuple[str, ...], list[dict[str, str]]] | None = None
 
     def submit(self, objects: Sequence[Object], user: str | None) -> str:
         """Create a workload's objects, the job last, and return its id.
@@ -196,21 +205,8 @@ class KubernetesQueue:
 
     def _with_nodes(self, state: JobState, found: dict[str, Any]) -> JobState:
         """Return a state with the nodes and GPUs that the job's pods have, or had at last."""
-        meta = found["metadata"]
-        label = _POD_LABELS[found["kind"]]
-        fields = {
-            "node": "{.spec.nodeName}",
-            "job": "{.metadata.labels.batch\\.kubernetes\\.io/job-name}",
-            "limits": "{.spec.containers[*].resources.limits}",
-            "made": "{.metadata.creationTimestamp}",
-            "began": "{.status.startTime}",
-            "rank": "{.metadata.labels.batch\\.kubernetes\\.io/job-completion-index}",
-        }
-        selected = f"--selector={label}={meta['name']}"
         try:
-            pods = rows(
-                self._kubectl, "pods", f"--namespace={meta['namespace']}", selected, fields=fields
-            )
+            pods = self._pods_of(found)
         except (ApiRefused, ApiSilent):
             return state  # its price and use aren't known this time
         # Of those of one number the last one counts: the others have ended before it.
@@ -230,6 +226,22 @@ class KubernetesQueue:
             gpus=sum(gpus),
             pods_of=tuple(sorted({job for job, _ in last})),
         )
+
+    def _pods_of(self, found: dict[str, Any]) -> list[dict[str, str]]:
+        """Return a job's pods; a job that is followed is looked at every two seconds.
+
+        Its status counts its pods by their states: they are as they were while it has the same
+        resourceVersion.
+        """
+        meta = found["metadata"]
+        space, version = meta["namespace"], meta.get("resourceVersion", "")
+        of = (found["kind"], space, meta["name"], version)
+        if version and self._pods is not None and self._pods[0] == of:
+            return self._pods[1]
+        selected = f"--selector={_POD_LABELS[found['kind']]}={meta['name']}"
+        pods = rows(self._kubectl, "pods", f"--namespace={space}", selected, fields=_POD_FIELDS)
+        self._pods = (of, pods) if all(pod["node"] for pod in pods) else None
+        return pods
 
     def _reason(self, space: str, name: str, found: dict[str, Any]) -> str:
         """Return why it waits or failed, in Kubernetes' words."""

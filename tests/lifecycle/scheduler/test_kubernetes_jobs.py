@@ -127,9 +127,15 @@ def _pod(index: int, node: str, attempt: int) -> dict[str, Any]:
 
 
 def test_a_job_that_runs_has_the_nodes_and_gpus_of_its_newest_pods(
-    queue: KubernetesQueue, objects: dict[str, Any]
+    queue: KubernetesQueue, objects: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kubectl = queue._kubectl  # noqa: SLF001  # the administrator's own
+    text, listed_kinds = kubectl.text, list[str]()
+
+    def counted(*words: str, stdin: str | None = None) -> str:
+        listed_kinds.extend(words[1:2] if words[0] == "get" else ())
+        return text(*words, stdin=stdin)
+
     queue.submit(objects["letters"], "ada")
     assert queue.state("nlp/letters").on == ()
     for pods in (
@@ -139,16 +145,26 @@ def test_a_job_that_runs_has_the_nodes_and_gpus_of_its_newest_pods(
         listed = {"apiVersion": "v1", "kind": "List", "items": pods}
         kubectl.text("create", "--filename=-", stdin=json.dumps(listed))
         time.sleep(1.1)
-    running = {"status": {"startTime": "2026-11-29T00:58:30Z", "ready": 2, "active": 2}}
-    kubectl.text(
-        *("patch", "job", "letters", "--namespace=nlp", "--subresource=status", "--type=merge"),
-        f"--patch={json.dumps(running)}",
-    )
+
+    def runs(ready: int) -> None:
+        status = {"startTime": "2026-11-29T00:58:30Z", "ready": ready, "active": 2}
+        kubectl.text(
+            *("patch", "job", "letters", "--namespace=nlp", "--subresource=status", "--type=merge"),
+            f"--patch={json.dumps({'status': status})}",
+        )
+
+    runs(2)
+    monkeypatch.setattr(kubectl, "text", counted)
 
     state = queue.state("nlp/letters")
 
     assert (state.state, state.gpus, state.pods_of) == ("RUNNING", 8, ("letters",))
     assert sorted(state.on) == ["gpu001", "gpu003"]
+    assert queue.state("nlp/letters").on == state.on
+    assert listed_kinds == ["jobs.batch", "pods", "jobs.batch"], "pods once, as nothing changed"
+    runs(1)
+    queue.state("nlp/letters")
+    assert listed_kinds[3:] == ["jobs.batch", "pods"]
     kubectl.text("delete", "pods", "--all", "--namespace=nlp", "--grace-period=0", "--force")
     queue.cancel("nlp/letters")
 
