@@ -138,6 +138,18 @@ class KubernetesCluster(LiveCluster):
         listed = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
         return self.kubectl("apply", "--filename=-", stdin=json.dumps(listed), expect=expect)
 
+    def token(self) -> str:
+        """Return a token of the service account of namespace default."""
+        return self.kubectl("create", "token", "default").strip()
+
+    def takes(self, token: str) -> bool:
+        """Return whether the API server takes a token."""
+        server = "$(grep -o 'https://.*' /etc/kubernetes/admin.conf)"
+        line = f"kubectl --kubeconfig=/dev/null --server={server} --insecure-skip-tls-verify"
+        told = self.on("head", f"{line} --token={token} get --raw /api 2>&1 || true")
+        assert "versions" in told or "Unauthorized" in told or "logged in" in told, told
+        return "versions" in told
+
     def metric(self, expression: str) -> list[dict[str, Any]]:
         """Return what the cluster's Prometheus answers to a query."""
         program = Path(node_program.__file__).read_text()

@@ -5,11 +5,14 @@ verifies tokens by the new key too, then each signs by it. So no API server ever
 it can't verify. The key before stays as one to verify by until the next rotation, for pods hold its
 tokens for an hour, and longer what they read once at their start.
 
+So a rotation within the hour after one is refused: pods that run would lose the API.
+
 A rotation that was killed is taken up by the next, which finds the new key on a control plane.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import msgspec
@@ -28,6 +31,11 @@ from .kept import Rotated
 TOOL = f"{AS_ROOT} /usr/local/libexec/gcluster/kubernetes-service-accounts.py"
 _LIMIT_S = 600
 """The API server restarts, and the kubelet takes its time for that."""
+_TOKENS_S = 3607 + 120
+"""For so long a pod may hold a token of the key before. Pods' tokens are for 3607 s; the kubelet
+exchanges them after 80 % of that, and client-go reads them again each minute (Kubernetes 1.35:
+WarnOnlyBoundTokenExpirationSeconds of pkg/serviceaccount/claims.go, requiresRefresh of
+pkg/kubelet/token/token_manager.go, and client-go's transport/token_source.go)."""
 
 
 class Keys(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -37,6 +45,8 @@ class Keys(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     verify: tuple[str, ...]
     next: str
     """That is to sign; "" where no rotation is under way."""
+    age_s: float
+    """For so long tokens are signed by `signs`, by the control plane's clock."""
 
 
 def rotate_service_accounts(
@@ -45,8 +55,9 @@ def rotate_service_accounts(
     """Sign the tokens of service accounts by another key.
 
     Raises:
-        LifecycleError: the cluster has no control planes of its own (GC908); one can't be reached,
-            or doesn't take the key (GC999): run it again, which goes on.
+        LifecycleError: the cluster has no control planes of its own (GC908); pods may still hold
+            tokens of the key that would be dropped (GC1033); a control plane can't be reached, or
+            doesn't take the key (GC999): run it again, which goes on.
     """
     planes = _control_planes(run.cluster.spec, hosts)
     keys = {
@@ -54,6 +65,7 @@ def rotate_service_accounts(
         for plane in planes
         for answer in (session.run(plane, TOOL),)
     }
+    _refuse_within_the_hour(keys)
     key = _next_key(planes, keys, session)
     for option, what in (("--add", "verifies by the new key"), ("--use", "signs by the new key")):
         for done, plane in enumerate(planes):
@@ -76,6 +88,21 @@ def _control_planes(spec: ClusterSpec, hosts: ClusterInventory) -> list[Host]:
             hint="a cloud's control plane exchanges its keys itself",
         )
     return planes
+
+
+def _refuse_within_the_hour(keys: Mapping[str, Keys]) -> None:
+    """Refuse to drop a key while pods may hold its tokens; a rotation under way goes on."""
+    if any(plane.next for plane in keys.values()):
+        return
+    youngest_s = min((one.age_s for one in keys.values() if len(one.verify) > 1), default=_TOKENS_S)
+    if youngest_s < _TOKENS_S:
+        wait_min = math.ceil((_TOKENS_S - youngest_s) / 60)
+        raise failure(
+            "GC1033",
+            "pods may still hold tokens of the key that would be dropped",
+            detail="pods whose token is refused lose the API: no name of a new Service is found",
+            hint=f"the same command in {wait_min} min: by then all pods have tokens of the key now",
+        )
 
 
 def _next_key(planes: list[Host], keys: Mapping[str, Keys], session: SshSession) -> str:

@@ -125,6 +125,12 @@ class Planes(SshSession):
         run: Any = SimpleNamespace(cluster=SimpleNamespace(name="demo", spec=self.spec))
         return rotate_service_accounts(run, self.hosts, self, silent)
 
+    def signs_since(self, hours: float) -> None:
+        """Let all have signed by their key for so long."""
+        before = time.time() - hours * 3600
+        for plane in self.names:
+            os.utime(self.file(plane, "pki/sa.key"), (before, before))
+
     def is_done(self, before: str) -> bool:
         """Return whether all sign by one new key, and verify by it and the one before."""
         signers = {self.signs(plane) for plane in self.names}
@@ -160,9 +166,22 @@ def test_the_key_before_verifies_until_the_next_rotation(planes: Planes) -> None
     first = planes.signs("head")
     planes.rotate()
     second = planes.signs("head")
+    planes.signs_since(hours=2)
     planes.rotate()
     assert planes.is_done(second)
     assert first not in planes.file("head002", "pki/sa.pub").read_text()
+
+
+def test_no_key_is_dropped_while_pods_may_hold_its_tokens(planes: Planes) -> None:
+    planes.rotate()
+    second = planes.signs("head")
+    looked_at = len(planes.commands) + len(planes.names)
+    with pytest.raises(LifecycleError, match="may still hold tokens") as error:
+        planes.rotate()
+    (told,) = error.value.diagnostics
+    assert (told.code, told.hint.split(":")[0]) == ("GC1033", "the same command in 63 min")
+    assert len(planes.commands) == looked_at
+    assert planes.signs("head003") == second
 
 
 @pytest.mark.parametrize("at", [3, 4, 6, 7, 9])

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Exchange the key that signs the tokens of service accounts, on this control plane.
 
-usage: kubernetes-service-accounts.py         prints the keys: {"signs", "verify", "next"}
+usage: kubernetes-service-accounts.py         prints the keys: {"signs", "verify", "next", "age_s"}
        kubernetes-service-accounts.py --make  makes the next key, where none is; prints it (PEM)
        kubernetes-service-accounts.py --add   reads the next key, and verifies tokens by it too
        kubernetes-service-accounts.py --use   signs tokens by the next key
@@ -22,6 +22,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 ROOT = Path(os.environ.get("GCLUSTER_KUBERNETES", "/etc/kubernetes"))
@@ -49,6 +50,7 @@ def main() -> None:
                     "signs": fingerprint(public(SIGNS.read_text())),
                     "verify": [fingerprint(key) for key in verified()],
                     "next": fingerprint(following) if following else "",
+                    "age_s": time.time() - SIGNS.stat().st_mtime,
                 }
             )
         )
