@@ -86,8 +86,8 @@ test-stores: environment ## run state on emulators of S3, Azure and GCS, and its
 		go build -C "$$source" -mod=readonly -buildvcs=false -o $$PWD/bin/sops ./cmd/sops; }
 	@pytest -q -n0 tests/lifecycle/state/test_bucket.py tests/lifecycle/secrets/test_sops.py $(REPORT)
 
-.PHONY: test-monitoring
-test-monitoring: environment ## hold alert and recording rules to their cases with promtool
+.PHONY: test-alerts
+test-alerts: environment ## hold alert and recording rules to their cases with promtool
 	@programs=$$(.ci/prometheus); PATH=$$programs:$$PATH pytest -q $(PARALLEL) -m monitoring tests/inventory/alerts tests/inventory/waste tests/inventory/dashboards tests/lifecycle/status $(REPORT)
 
 .PHONY: test-dashboard
@@ -120,8 +120,8 @@ test-local: environment ## run the end-to-end tests on real local nodes
 test-acceptance: environment ## run an acceptance that is killed, with a busy node, exclusions and drills
 	@pytest -q -m local tests/e2e/test_acceptance.py $(REPORT)
 
-.PHONY: test-waste
-test-waste: environment ## run jobs that leave GPUs idle, and hold top and report to their cost
+.PHONY: test-monitoring
+test-monitoring: environment ## run jobs that leave GPUs idle, and hold top and report to their cost
 	@pytest -q -m waste tests/e2e $(REPORT)
 
 .PHONY: test-training

@@ -211,4 +211,4 @@ def test_a_machine_that_can_not_be_made_ready_stops_the_run_with_the_table(
 def test_an_unknown_stage_is_refused_with_the_known_ones(machine: Machine, checkout: Path) -> None:
     done = machine.run(".ci/stages", "unti", cwd=checkout)
     assert done.returncode == 64
-    assert "lint unit editor package monitoring local kubernetes slurm roles" in done.stderr
+    assert "lint unit editor package alerts local kubernetes slurm roles" in done.stderr

@@ -67,7 +67,7 @@ def prometheus(folder: Path, port: int, config: dict[str, Any], *more: str) -> I
     }
     (folder / "web.yml").write_text(yaml.safe_dump(web), encoding="utf-8")
     program = shutil.which("prometheus")
-    assert program is not None, "make test-monitoring brings it"
+    assert program is not None, "make test-alerts brings it"
     arguments = [
         "--config.file=prometheus.yml",
         "--storage.tsdb.path=data",

@@ -140,7 +140,7 @@ def test_a_node_that_is_removed_leaves_no_alert_behind(tmp_path: Path) -> None:
         tests.append((name, {"name": name, "series": gone | others, "alerts": alerts}))
     assert len(tests) > 30
     promtool = shutil.which("promtool")
-    assert promtool is not None, "make test-monitoring brings promtool"
+    assert promtool is not None, "make test-alerts brings promtool"
 
     done = subprocess.run(
         [promtool, "test", "rules", str(written(tmp_path, tests))],
@@ -154,7 +154,7 @@ def test_a_node_that_is_removed_leaves_no_alert_behind(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", sorted(alert_rules()))
 def test_an_alert_fires_and_ends_and_not_where_all_is_well(name: str, tmp_path: Path) -> None:
     promtool = shutil.which("promtool")
-    assert promtool is not None, "make test-monitoring brings promtool"
+    assert promtool is not None, "make test-alerts brings promtool"
     test = promtool_tests(name, tmp_path)
 
     done = subprocess.run(

@@ -69,7 +69,7 @@ def test_amtool_takes_what_the_chart_s_alertmanager_is_given(tmp_path: Path) -> 
     written = tmp_path / "alertmanager.yml"
     written.write_text(yaml.safe_dump(config))
     amtool = shutil.which("amtool")
-    assert amtool is not None, "make test-monitoring brings amtool"
+    assert amtool is not None, "make test-alerts brings amtool"
 
     done = subprocess.run(
         [amtool, "check-config", str(written)], capture_output=True, text=True, check=False

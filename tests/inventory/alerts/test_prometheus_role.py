@@ -59,7 +59,7 @@ def test_a_probe_succeeds_where_sshd_greets_and_fails_elsewhere(tmp_path: Path) 
     (folder / "blackbox.yml").write_text(files["blackbox.yml"], encoding="utf-8")
     [arguments] = re.findall(r'ARGS="(.*)"', files["blackbox-args"])
     program = shutil.which("prometheus-blackbox-exporter")
-    assert program is not None, "make test-monitoring brings it"
+    assert program is not None, "make test-alerts brings it"
 
     with (
         greeting(b"SSH-2.0-OpenSSH_9.2\r\n") as ssh,

@@ -59,7 +59,7 @@ def firing(at: str) -> dict[str, Any]:
 @pytest.mark.monitoring
 def test_nodes_that_idle_or_are_drained_and_off_have_no_alert_that_is_sent(tmp_path: Path) -> None:
     promtool = shutil.which("promtool")
-    assert promtool is not None, "make test-monitoring brings promtool"
+    assert promtool is not None, "make test-alerts brings promtool"
     (tmp_path / "rules.yml").write_text(rule_file(get_args(Condition)), encoding="utf-8")
     document = {
         "rule_files": ["rules.yml"],

@@ -65,7 +65,7 @@ def node_exporter(folder: Path, authority: bytes) -> Iterator[int]:
     (folder / "ca.pem").write_bytes(certificate_of(authority))
     (folder / "server.pem").write_bytes(issue(authority, *ISSUED[EXPORTER_SECRET]))
     port, program = free_port(), shutil.which(EXPORTER)
-    assert program is not None, "make test-monitoring brings it"
+    assert program is not None, "make test-alerts brings it"
     address = f"--web.listen-address=127.0.0.1:{port}"
     with (folder / "log").open("wb") as log:
         command = [program, address, "--web.config.file=web.yml"]

@@ -42,7 +42,7 @@ PASSWORD = "plover-mail-2207"  # noqa: S105  # of the sink
 def alertmanager(folder: Path, config: str) -> Iterator[str]:
     """Run the real one on a loopback address; yields its URL."""
     program = shutil.which("prometheus-alertmanager")
-    assert program is not None, "make test-monitoring brings it"
+    assert program is not None, "make test-alerts brings it"
     # Quick groups: only how long Alertmanager waits for more of them is the tests' own.
     quick = yaml.safe_load(config)
     quick["route"] |= {"group_wait": "1s", "group_interval": "1s"}
@@ -120,7 +120,7 @@ def test_amtool_takes_each_configuration(which: str, tmp_path: Path) -> None:
     )
     written.write_text(text, encoding="utf-8")
     amtool = shutil.which("amtool")
-    assert amtool is not None, "make test-monitoring brings amtool"
+    assert amtool is not None, "make test-alerts brings amtool"
 
     done = subprocess.run(
         [amtool, "check-config", str(written)], capture_output=True, text=True, check=False

@@ -43,7 +43,7 @@ def group(finding: Finding, case: dict[str, Any], *, holds: bool) -> dict[str, A
 @pytest.mark.parametrize("holds", [True, False], ids=["holds", "quiet"])
 def test_a_finding_holds_where_it_should_and_nowhere_else(holds: bool, tmp_path: Path) -> None:
     promtool = shutil.which("promtool")
-    assert promtool is not None, "make test-monitoring brings promtool"
+    assert promtool is not None, "make test-alerts brings promtool"
     groups = [group(TABLE[name], case, holds=holds) for name, case in CASES.items()]
     path = tmp_path / "test.yml"
     path.write_text(yaml.safe_dump({"evaluation_interval": "1m", "tests": groups}))

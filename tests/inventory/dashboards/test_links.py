@@ -41,7 +41,7 @@ def test_a_link_names_the_uid_and_the_variable_of_its_dashboard() -> None:
 @pytest.mark.monitoring
 def test_an_alert_links_to_the_dashboard_of_its_node_or_of_the_cluster(tmp_path: Path) -> None:
     promtool = shutil.which("promtool")
-    assert promtool is not None, "make test-monitoring brings promtool"
+    assert promtool is not None, "make test-alerts brings promtool"
     dashboards = "https://grafana.example.edu/d/lab"
     rules = rule_file(("figures",), dashboards=dashboards)
     (tmp_path / "rules.yml").write_text(rules, encoding="utf-8")

@@ -121,7 +121,7 @@ def served(text: str) -> Iterator[int]:
 def process(folder: Path, *command: str) -> Iterator[None]:
     """Run a program in a folder until the end; what it says is in a file there."""
     found = shutil.which(command[0])
-    assert found is not None, f"make test-monitoring brings {command[0]}"
+    assert found is not None, f"make test-alerts brings {command[0]}"
     with (folder / f"{command[0]}.log").open("wb") as log:
         started = subprocess.Popen([found, *command[1:]], cwd=folder, stdout=log, stderr=log)
     try:

@@ -65,7 +65,7 @@ def labels_of(requested: str, sample: dict[str, Any]) -> str:
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_wasted_equals_the_calculation_by_hand(name: str, tmp_path: Path) -> None:
     promtool = shutil.which("promtool")
-    assert promtool is not None, "make test-monitoring brings promtool"
+    assert promtool is not None, "make test-alerts brings promtool"
     test = promtool_test(CASES[name], tmp_path)
 
     done = subprocess.run(

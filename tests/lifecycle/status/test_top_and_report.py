@@ -232,7 +232,7 @@ class Server:
 
 def program(name: str) -> str:
     found = shutil.which(name)
-    assert found is not None, "make test-monitoring brings it"
+    assert found is not None, "make test-alerts brings it"
     return found
 
 
