@@ -119,6 +119,7 @@ NOW = Queries(
         "start": f"min by (hpc_job) ({_owned(_STARTED)})",
         "held": f"sum by (hpc_job, pool) ({_owned('gcluster:pod_gpus:held')})",
         "active": f"sum by (hpc_job) ({_owned('gcluster:pod_gpus:active')})",
+        "tensor": f"sum by (hpc_job) ({_owned('gcluster:pod_gpus:tensor')})",
         "idle": f"sum by (hpc_job) ({_owned('gcluster:pod_gpus:idle')})",
         "usd": f"sum by (hpc_job) ({_owned('gcluster:pod_usd_per_hour')})",
         "wasted": f"sum by (hpc_job) ({_owned('gcluster:pod_wasted_usd_per_hour')})",
@@ -135,7 +136,7 @@ NOW = Queries(
         **LINKS,
     },
 )
-"""Of `top`. What no metric says is left out: the user, untouched GPUs, tensor cores by pod."""
+"""Of `top`. What no metric says is left out: the user and untouched GPUs."""
 SLICES = {
     "usd": "gcluster:account_usd_per_hour",
     "wasted": "gcluster:account_wasted_usd_per_hour",
@@ -154,11 +155,13 @@ def report_queries(span: int, hours: float) -> dict[str, str]:
         return f'label_replace({expression}, "account", "$1", "namespace", "(.+)")'
 
     idle = of_account(f"sum_over_time(gcluster:pod_gpus:idle[{span}s])")
+    tensor = of_account(f"sum_over_time(gcluster:pod_gpus:tensor[{span}s])")
     jobs = of_account(f"max_over_time(gcluster:pod_gpus:held[{span}s])")
     owner = "account, pool"
     return {
         "held": total("gcluster:account_gpus:held", owner),
         "active": total("gcluster:account_gpus:active", owner),
+        "tensor": f"sum by ({owner}) ({tensor}) * {hours:.15g}",
         "idle": f"sum by ({owner}) ({idle}) * {hours:.15g}",
         "usd": total("gcluster:account_usd_per_hour", owner),
         "wasted": total("gcluster:account_wasted_usd_per_hour", owner),

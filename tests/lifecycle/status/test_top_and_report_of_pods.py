@@ -72,6 +72,7 @@ def of_pods() -> list[tuple[str, dict[str, str], float, int]]:
         found += [
             ("gcluster:pod_gpus:held", pod, 2, begins),
             ("gcluster:pod_gpus:active", pod, active, begins),
+            ("gcluster:pod_gpus:tensor", pod, active / 2, begins),
             ("gcluster:pod_gpus:idle", pod, idle, begins),
             ("gcluster:pod_usd_per_hour", pod, 5, begins),
             ("gcluster:pod_wasted_usd_per_hour", pod, 5 - 2.5 * active, begins),
@@ -84,6 +85,7 @@ def of_pods() -> list[tuple[str, dict[str, str], float, int]]:
         ]
         card = {"instance": "gpu001", "pool": "gpu", "gpu": pod["pod"][-1]}
         found.append(("gcluster:pod_gpu:active", name | card, active / 2, begins))
+        found.append(("gcluster:pod_gpu:tensor", name | card, active / 4, begins))
     for account, held, active, begins in (("nlp", 4, 0.65, 0), ("vision", 2, 0, half)):
         own = {"account": account, "pool": "gpu"}
         found += [
@@ -147,7 +149,8 @@ def test_top_has_what_made_the_pods_by_waste(server: slurm.Server) -> None:
     assert train.wasted_usd_per_hour == 8.375  # 4 GPUs, 2.50 each, 1 - 0.1625 unused
     assert train.running_s == server.end - 1_000
     assert (sleep.job, sleep.idle_gpus, sleep.wasted_usd_per_hour) == ("vision/sleep", 2, 5)
-    assert (sleep.user, sleep.tensor, sleep.untouched_gpus) == ("", None, None)
+    assert (train.tensor, sleep.tensor) == (pytest.approx(0.08125), 0)
+    assert (sleep.user, sleep.untouched_gpus) == ("", None)
     [node] = now.nodes
     assert (node.name, node.state, node.gpus, node.unused_usd_per_hour) == (
         "gpu001",
@@ -179,7 +182,7 @@ def test_the_dashboard_shows_what_made_the_pods(server: slurm.Server) -> None:
         for chart in job["charts"]
         for line in chart["lines"]
     }
-    held, by_pod, by_gpu, dollars = boards_of_pods()["job"].panels
+    held, by_pod, by_gpu, tensor, dollars = boards_of_pods()["job"].panels
     assert last == pytest.approx({
         (held.title, "held"): 4,
         (held.title, "active"): 0.65,
@@ -188,6 +191,8 @@ def test_the_dashboard_shows_what_made_the_pods(server: slurm.Server) -> None:
         (by_pod.title, "train-1"): 0.1625,
         (by_gpu.title, "gpu001 0"): 0.1625,
         (by_gpu.title, "gpu001 1"): 0.1625,
+        (tensor.title, "gpu001 0"): 0.08125,
+        (tensor.title, "gpu001 1"): 0.08125,
         (dollars.title, "held"): 10,
         (dollars.title, "wasted"): 8.375,
     })  # fmt: skip
@@ -209,7 +214,8 @@ def test_a_report_has_accounts_by_waste(server: slurm.Server) -> None:
     nlp, vision = report.accounts
     # 4 GPUs for two hours at 2.50, of which 16.25 % was used; 2 GPUs for one hour
     assert (nlp.gpu_hours, nlp.usd, nlp.wasted_usd) == pytest.approx((8, 20, 16.75))
-    assert (nlp.active, nlp.jobs, nlp.untouched_gpu_hours) == (pytest.approx(0.1625), 1, None)
+    assert (nlp.active, nlp.tensor) == pytest.approx((0.1625, 0.08125))
+    assert (nlp.jobs, nlp.untouched_gpu_hours) == (1, None)
     assert (vision.gpu_hours, vision.wasted_usd, vision.idle_gpu_hours) == pytest.approx((2, 5, 2))
     assert report.users == ()
     [pool] = report.pools
