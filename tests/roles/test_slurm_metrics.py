@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+import yaml
 from tests.roles.programs import load_program
 
 from gcluster.inventory.alerts import exported_metrics
@@ -125,6 +126,32 @@ def test_every_figure_of_slurm_that_rules_use_is_written(metrics: ModuleType) ->
     metrics.of_jobs(page, [JOB], NOW)
 
     assert set(exported_metrics()["slurm"]) - by_main <= set(page.values)
+
+
+def test_prometheus_keeps_of_slurm_s_own_plugin_what_isn_t_written_here(
+    metrics: ModuleType,
+) -> None:
+    node = recorded("scontrol", "scontrol show nodes --json")["nodes"][0]
+    page = metrics.Page()
+    metrics.of_nodes(page, [node])
+    metrics.of_scheduler(page, dict.fromkeys(metrics.SCHEDULER, 1))
+    metrics.of_jobs(page, [JOB, JOB | {"state": "PENDING"}], NOW)
+    # Of an endpoint that isn't scraped.
+    by_user = re.compile("slurm_(account|user)_jobs_.*")
+    written = {
+        name for name in page.values if name.startswith("slurm_") and not by_user.fullmatch(name)
+    }
+    text = (ROOT / "roles/prometheus/vars/main.yml").read_text(encoding="utf-8")
+    dropped = re.compile("|".join(yaml.safe_load(text)["prometheus_slurm_written"]))
+
+    assert {name for name in written if not dropped.fullmatch(name)} == set()
+    # openmetrics.c, 25.11.7
+    for name in (
+        "slurm_partition_nodes_idle", "slurm_partition_jobs_max_job_nodes_nohold",
+        "slurm_partition_jobs_started", "slurm_node_memory_free_bytes", "slurm_node_cpus_effective",
+        "slurm_nodes_dyn_normal", "slurm_jobs_hold", "slurm_bf_depth_mean", "slurm_sched_exit_lic",
+    ):  # fmt: skip
+        assert not dropped.fullmatch(name)
 
 
 @pytest.mark.parametrize(

@@ -59,6 +59,8 @@ _KUBELET_PORT = 10250
 """The kubelet's own default."""
 _REST_PORT = 6820
 """slurmrestd's (role slurm)."""
+_SLURMCTLD_PORT = 6817
+"""slurmctld's own default (slurm.conf(5), SlurmctldPort)."""
 
 
 @role_compiler(
@@ -245,6 +247,8 @@ def prometheus_steps(node: NodeFacts) -> list[Step]:
     }
     if isinstance(node.spec.scheduler, KubernetesScheduler):
         configure["prometheus_kubernetes"] = True
+    if (port := _metrics_of_slurmctld(node, host)) is not None:
+        configure["prometheus_slurmctld_port"] = port
     if monitoring.retention is not None:
         configure["prometheus_retention"] = retention_of(monitoring.retention.value)
     secrets = _of_server("prometheus")
@@ -284,6 +288,23 @@ def _of_kubernetes(node: NodeFacts) -> dict[str, Json]:
         "prometheus_apiserver_targets": _targets(servers, API_PORT),
         "prometheus_kubelet_targets": _targets(nodes, _KUBELET_PORT),
     }
+
+
+def _metrics_of_slurmctld(node: NodeFacts, host: Host) -> int | None:
+    """Return the port on which the host's own slurmctld has metrics, where the spec turns them on.
+
+    They have neither TLS nor, before Slurm 26.05, a login: no other host is queried for them. Slurm
+    refuses all without one where PrivateData is set, as it is for elastic nodes.
+    """
+    slurm = node.spec.scheduler
+    if not isinstance(slurm, SlurmScheduler) or host not in node.cluster.controllers:
+        return None
+    settings = slurm.settings.slurm
+    closed = "MetricsAuthUsers" in settings or bool(elastic_nodes(node.spec))
+    if "MetricsType" not in settings or closed:
+        return None
+    first = str(settings.get("SlurmctldPort", "")).partition("-")[0]
+    return int(first) if first.isdigit() else _SLURMCTLD_PORT
 
 
 def dashboards_of(cluster: str, monitoring: Monitoring) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...diagnostics import PathTuple
+from ...diagnostics import PathTuple, Severity
 from ...stack.lock import older
 from ...stack.slurm_settings import SettingsFileName, SettingsOfFile, settings_of_files
 from ...structure.fix.edits import RenameKey
@@ -117,3 +117,33 @@ def slurmdbd_settings_without_it(context: CheckContext) -> Iterator[Finding]:
             hint="write accounting: {} to have one, or remove these settings",
             relies_on=(path, *(("scheduler", key) for key in ("accounting", "accounts", "qos"))),
         )
+
+
+@check("GC566", summary="Slurm's own metrics are read without a login, or by nobody.")
+def slurm_metrics_open(context: CheckContext) -> Iterator[Finding]:
+    """`MetricsType` has slurmctld answer for its figures on the port that nodes and users reach.
+
+    Slurm before 26.05 has no login for it, and refuses all clients where `PrivateData` is set, as
+    gcluster does for nodes that come and go. Since 26.05 `MetricsAuthUsers` requires a token, which
+    `rest_api` makes. Only a warning: squeue shows as much to all users.
+    """
+    slurm = context.slurm
+    if slurm is None or "MetricsType" not in slurm.settings.slurm:
+        return
+    if "MetricsAuthUsers" in slurm.settings.slurm:
+        return
+    path = (*_PLACE, "slurm", "MetricsType")
+    elastic = any(pool.is_elastic for pool in context.pools.values())
+    yield Finding(
+        summary="slurmctld answers nobody for its metrics: nodes that come and go set PrivateData"
+        if elastic
+        else "slurmctld gives its metrics, users' and accounts' too, to all who reach its port",
+        path=path,
+        at_key=True,
+        severity=Severity.WARNING,
+        hint="leave it out: gcluster writes the same figures by the same names, behind a login"
+        if elastic
+        else "nothing to do, if all who reach port 6817 may read them; Slurm 26.05 and newer have "
+        "MetricsAuthUsers, with rest_api",
+        relies_on=(path, (*_PLACE, "slurm", "MetricsAuthUsers"), ("pools", "*", "count")),
+    )

@@ -17,6 +17,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -131,3 +132,74 @@ def test_metrics_reach_the_place_of_many_clusters_and_no_one_without_the_passwor
         found = query(central, port)
 
     assert {one["metric"]["cluster"] for one in found} == {"cluster"}
+
+
+PLUGIN = {
+    "jobs": "# HELP slurm_jobs Total number of jobs\n# TYPE slurm_jobs gauge\nslurm_jobs 42\n"
+    "# HELP slurm_jobs_hold Number of jobs in Hold state\n# TYPE slurm_jobs_hold gauge\n"
+    "slurm_jobs_hold 3\n",
+    "nodes": "# HELP slurm_node_cpus Total number of cpus in the node\n"
+    '# TYPE slurm_node_cpus gauge\nslurm_node_cpus{node="gpu001"} 96\n'
+    "# HELP slurm_node_memory_free_bytes Free memory in bytes of the node\n"
+    '# TYPE slurm_node_memory_free_bytes gauge\nslurm_node_memory_free_bytes{node="gpu001"} 7\n',
+    "partitions": "# HELP slurm_partition_nodes_idle Nodes in Idle state\n"
+    '# TYPE slurm_partition_nodes_idle gauge\nslurm_partition_nodes_idle{partition="main"} 2\n',
+    "scheduler": "# HELP slurm_bf_depth_mean Mean backfill cycle depth\n"
+    "# TYPE slurm_bf_depth_mean gauge\nslurm_bf_depth_mean 5\n",
+}
+"""Answers of slurmctld's endpoints, cut, as metrics/openmetrics writes them (25.11.7)."""
+
+
+@contextmanager
+def slurmctld(requested: set[str]) -> Iterator[int]:
+    """Answer as slurmctld's plugin does, and keep which paths were requested; yields the port."""
+
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            requested.add(self.path)
+            text = PLUGIN.get(self.path.removeprefix("/metrics/"))
+            self.send_response(404 if text is None else 200)
+            self.send_header("Content-Type", "text/plain")
+            self.end_headers()
+            self.wfile.write((text or "").encode())
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_address[1]
+        server.shutdown()
+
+
+@pytest.mark.monitoring
+def test_of_slurm_s_own_plugin_what_the_node_exporter_lacks_is_kept_and_no_user_s(
+    tmp_path: Path,
+) -> None:
+    folder, own, requested = made(tmp_path / "head", new_authority("lab")), free_port(), set[str]()
+    with slurmctld(requested) as port:
+        config, _ = configuration(variables_of(folder, own, prometheus_slurmctld_port=port))
+        config["scrape_configs"] = [
+            job | {"scrape_interval": "1s", "scrape_timeout": "1s"}
+            for job in config["scrape_configs"]
+            if job["job_name"] == "slurmctld"
+        ]
+        with prometheus(folder, own, config):
+            kept = '{__name__=~"slurm_.*"}'
+            awaited("four endpoints", lambda: len(query(folder, own, kept)) == len(PLUGIN))
+            found = [one["metric"] for one in query(folder, own, kept)]
+
+    assert {(one["__name__"], one["endpoint"]) for one in found} == {
+        ("slurm_jobs_hold", "jobs"),
+        ("slurm_node_memory_free_bytes", "nodes"),
+        ("slurm_partition_nodes_idle", "partitions"),
+        ("slurm_bf_depth_mean", "scheduler"),
+    }
+    assert {one["job"] for one in found} == {"slurmctld"}
+    assert requested == {f"/metrics/{endpoint}" for endpoint in PLUGIN}
+
+
+def test_no_slurmctld_is_queried_unless_its_port_is_given(tmp_path: Path) -> None:
+    config, _ = configuration(variables_of(tmp_path, free_port()))
+
+    assert "slurmctld" not in {job["job_name"] for job in config["scrape_configs"]}

@@ -126,6 +126,34 @@ def test_where_metrics_are_sent_is_compiled_and_its_password_is_a_reference() ->
     assert provided_secrets(loaded.spec) == {name: "env:METRICS"}
 
 
+@pytest.mark.parametrize(
+    ("settings", "count", "port"),
+    [
+        ("{MetricsType: metrics/openmetrics}", "2", 6817),
+        ("{MetricsType: metrics/openmetrics, SlurmctldPort: 7817}", "2", 7817),
+        # Neither is answered without a token: slurm.conf(5) 26.05, and 25.11 with PrivateData.
+        ("{MetricsType: metrics/openmetrics, MetricsAuthUsers: slurm}", "2", None),
+        ("{MetricsType: metrics/openmetrics}", "{min: 0, max: 2}", None),
+        ("{DebugFlags: Backfill}", "2", None),
+    ],
+)
+def test_slurm_s_own_metrics_are_scraped_on_their_host_where_they_are_on(
+    settings: str, count: str, port: int | None
+) -> None:
+    text = _SPEC.replace("COUNT", count).replace(
+        "{type: slurm}", f"{{type: slurm, settings: {{slurm: {settings}}}}}"
+    )
+
+    def port_of(pool: str, monitoring: str) -> Any:
+        loaded = load_text(f"{text}monitoring: {monitoring}\n")
+        assert loaded.spec is not None, loaded.diagnostics
+        step = steps(golden.compiled(loaded.spec), pool)["prometheus.configure"]
+        return step.variables.get("prometheus_slurmctld_port")
+
+    assert port_of("head", "{prometheus: true}") == port
+    assert port_of("login", "{prometheus: true, pool: login}") is None
+
+
 def test_owners_of_jobs_get_the_alert_and_limits_are_in_the_rule() -> None:
     written = (
         "{prometheus: true, alerts: {mail: {to: [ops@example.edu], from: g@example.edu, "

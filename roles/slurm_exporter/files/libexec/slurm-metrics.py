@@ -7,8 +7,9 @@
 
 A timer runs it, so slurmctld is queried at one rate however many scrape, and never concurrently.
 Names are those of Slurm 25.11's own plugin (src/plugins/metrics/openmetrics/openmetrics.c) where it
-has the figure; what it lacks is called gcluster_slurm_*. That plugin isn't used: it responds to all
-clients on slurmctld's port, without TLS.
+has the figure; what it lacks is called gcluster_slurm_*. That plugin is off unless the spec turns
+it on: it responds to all clients on slurmctld's port, without TLS. What it has besides, Prometheus
+then queries (role prometheus, which lists the names that are written here).
 
 Jobs are read from `squeue --Format`: `--json` prints 27 kB a job (24.11.5), 137 MB for 5,000.
 
