@@ -16,15 +16,18 @@ from ...schemas.spec.units import Duration
 from ..compile.gpu.nccl import node_environment
 from ..compile.slurm.job_programs import PROGRAMS
 from .checkpoints import WriteSpeed, copy_folders, folder, interval
-from .launch import NEAR_GPU, binds_near_gpus, is_one_per_node, node_program
+from .launch import binds_near_gpus, is_one_per_node, near_gpu, node_program
 from .options import framework_variables
 from .place import Place, place_of
 
 CHECKPOINTS = f"{PROGRAMS}/job-checkpoint.py"
 LAUNCH = f"{PROGRAMS}/job_launch/launch.py"
+PARTS = f"{PROGRAMS}/job_launch/parts.py"
 """On every node of the cluster (role slurm)."""
 _GATE_S = 120
 """Longest time of the gate: MPI starts in seconds, each of the few rounds takes one."""
+_LAST_MOVE_S = 60
+"""Longest time for what is left to move when a program failed: other nodes may have failed too."""
 _PORTS = (20_000, 10_000)
 """First port of the rendezvous, and how many there are: below those that Linux gives to others."""
 _MINUTE_S = 60
@@ -66,7 +69,7 @@ def batch_script(
         _variables(workload),
         [] if saved is None else _checkpoints(spec, saved, place, checkpoints or "", measured),
         _rendezvous(),
-        NEAR_GPU.splitlines() if binds_near_gpus(workload, place) else [],
+        near_gpu(place) if binds_near_gpus(workload, place) else [],
         _node(workload, place, checkpoints),
         _launch(
             workload, place, checkpoints, [] if saved is None else copy_folders(name, saved, place)
@@ -226,9 +229,27 @@ def _node(workload: Workload, place: Place, checkpoints: str | None) -> list[str
             if checkpoints is not None
             else []
         ),
-        *node_program(workload, place, checkpoints),
+        *_moved(workload, node_program(workload, place, checkpoints)),
         "NODE",
         ")",
+    ]
+
+
+def _moved(workload: Workload, program: list[str]) -> list[str]:
+    """Return a program whose checkpoints go to the node's own disks first, and then are moved."""
+    if workload.checkpoint is None or not workload.checkpoint.local_first:
+        return program
+    return [
+        'export GCLUSTER_CHECKPOINTS_LOCAL="$JOB_SCRATCH/checkpoints"',
+        'mkdir -p "$GCLUSTER_CHECKPOINTS_LOCAL"',
+        "(",
+        *program,
+        ")",
+        "code=$?",
+        "# What is on this node's disks yet is moved, or gone with the job.",
+        f'[ "$code" = 0 ] && limit=0 || limit={_LAST_MOVE_S}',
+        f'timeout "$limit" {PARTS} wait "$GCLUSTER_CHECKPOINTS_LOCAL"',
+        'exit "$code"',
     ]
 
 
@@ -263,6 +284,7 @@ def _launch(
             else []
         ),
         *_container(workload, place, checkpoints),
+        *_apptainer(workload, place, checkpoints),
     ]
     return [
         "# Starts srun with these words, and again from the newest checkpoint when it fails,",
@@ -278,6 +300,34 @@ def _container(workload: Workload, place: Place, checkpoints: str | None) -> lis
     """Return pyxis' options (srun --help where its plugin is)."""
     if workload.image is None:
         return []
+    full = _mounts(workload, place, checkpoints)
+    return [
+        f"--container-image={shlex.quote(_enroot(workload.image))}",
+        *([f"--container-mounts={shlex.quote(','.join(full))}"] if full else []),
+        *([f"--container-workdir={workload.chdir}"] if workload.chdir else []),
+    ]
+
+
+def _apptainer(workload: Workload, place: Place, checkpoints: str | None) -> list[str]:
+    """Return Apptainer's line before a program (cmd/internal/cli/action_flags.go).
+
+    The environment, /dev with its channels of IMEX, and the user's home folder are there by its
+    own defaults.
+    """
+    if workload.sif is None:
+        return []
+    gpus = "--rocm" if place.node.has_gpu_of("amd") else "--nv"
+    full = _mounts(workload, place, checkpoints)
+    return [
+        f"apptainer exec{f' {gpus}' if place.has_real_gpus else ''}",
+        *([f"--bind={shlex.quote(','.join(full))}"] if full else []),
+        *([f"--cwd={workload.chdir}"] if workload.chdir else []),
+        workload.sif,
+    ]
+
+
+def _mounts(workload: Workload, place: Place, checkpoints: str | None) -> list[str]:
+    """Return what a container sees of its node, each as PATH:PATH."""
     named = [*workload.data, *([workload.checkpoint.to] if workload.checkpoint else [])]
     paths = dict.fromkeys(place.mounts[name] for name in named)
     folder = workload.chdir or ""
@@ -288,12 +338,7 @@ def _container(workload: Workload, place: Place, checkpoints: str | None) -> lis
         *([f"{PROGRAMS}:{PROGRAMS}:ro"] if checkpoints is not None else []),
         *workload.mounts,
     ]
-    full = [each if ":" in each.removesuffix(":ro") else f"{each}:{each}" for each in mounts]
-    return [
-        f"--container-image={shlex.quote(_enroot(workload.image))}",
-        *([f"--container-mounts={shlex.quote(','.join(full))}"] if full else []),
-        *([f"--container-workdir={workload.chdir}"] if workload.chdir else []),
-    ]
+    return [each if ":" in each.removesuffix(":ro") else f"{each}:{each}" for each in mounts]
 
 
 def _enroot(image: str) -> str:

@@ -21,7 +21,7 @@ from ..compile.kubernetes_objects.objects import DOMAIN, Object, documents, new
 from ..compile.slurm.job_programs import PROGRAMS
 from ..compile.steps import Json
 from .checkpoints import WriteSpeed, folder, interval
-from .launch import NEAR_GPU, Rendezvous, binds_near_gpus, node_program
+from .launch import Rendezvous, binds_near_gpus, near_gpu, node_program
 from .options import framework_variables
 from .place import Place, place_of
 
@@ -326,7 +326,7 @@ class _Compiled:
             said = "${GCLUSTER_RESUME_FROM:-nothing: no checkpoint yet}"
             yield f'echo "gcluster: resuming from {said}"'
         if binds_near_gpus(workload, place):
-            yield from NEAR_GPU.splitlines()
+            yield from near_gpu(place)
         yield "node() {"
         if saved is not None:
             yield "  trap '' USR1  # the request to save ends no process that doesn't handle it"

@@ -19,17 +19,39 @@ from ...schemas.spec import (
 from .options import framework_options
 from .place import Place
 
-NEAR_GPU = """\
-# Each worker runs on the cores next to its GPU, which the kernel lists for the GPU's PCI device.
-near_gpu=$(cat <<'EOF'
+_BUS_OF = {
+    "nvidia": """\
 bus=$(nvidia-smi --id="$LOCAL_RANK" --query-gpu=pci.bus_id --format=csv,noheader) || bus=
-list=/sys/bus/pci/devices/$(printf %s "${bus#0000}" | tr A-F a-f)/local_cpulist
-[ ! -r "$list" ] || taskset --all-tasks --cpu-list --pid "$(cat "$list")" $$ >/dev/null
-exec "$@"
-EOF
-)
-export near_gpu CUDA_DEVICE_ORDER=PCI_BUS_ID
-"""
+bus=$(printf %s "${bus#0000}" | tr A-F a-f)
+""",
+    # As ROCm numbers GPUs: in the order of the kernel's nodes of them (amdkfd/kfd_topology.c).
+    "amd": """\
+bus=$(for kfd in $(ls -v /sys/class/kfd/kfd/topology/nodes); do
+  awk '{ has[$1] = $2 } END { if (has["simd_count"] > 0) {
+    at = has["location_id"]
+    printf "%04x:%02x:%02x.%d\\n", has["domain"], at / 256, at % 256 / 8, at % 8 } }' \\
+    "/sys/class/kfd/kfd/topology/nodes/$kfd/properties"
+done | sed -n "$((LOCAL_RANK + 1))p")
+""",
+}
+"""Lines that find a worker's GPU on PCI, by its maker."""
+
+
+def near_gpu(place: Place) -> list[str]:
+    """Return the lines that make the program which binds a worker near its GPU."""
+    vendor = "amd" if place.node.has_gpu_of("amd") else "nvidia"
+    order = "" if vendor == "amd" else " CUDA_DEVICE_ORDER=PCI_BUS_ID"
+    return [
+        "# Each worker runs on the cores next to its GPU, by the kernel's list for its PCI device.",
+        "near_gpu=$(cat <<'EOF'",
+        *_BUS_OF[vendor].splitlines(),
+        "list=/sys/bus/pci/devices/$bus/local_cpulist",
+        '[ ! -r "$list" ] || taskset --all-tasks --cpu-list --pid "$(cat "$list")" $$ >/dev/null',
+        'exec "$@"',
+        "EOF",
+        ")",
+        f"export near_gpu{order}",
+    ]
 
 
 def is_one_per_node(workload: Workload) -> bool:
@@ -38,16 +60,11 @@ def is_one_per_node(workload: Workload) -> bool:
 
 
 def binds_near_gpus(workload: Workload | TorchWorkload, place: Place) -> bool:
-    """Whether workers are bound to the cores next to their GPUs (several sockets, NVIDIA)."""
+    """Whether workers are bound to the cores next to their GPUs: unless all are of one socket."""
     cpu = place.node.machine.cpu if place.node.machine is not None else None
-    several = cpu is not None and (cpu.sockets or 1) > 1
+    several = cpu is None or cpu.sockets != 1
     whole = place.has_real_gpus and place.processes == place.gpus
-    return (
-        isinstance(workload, TorchWorkload)
-        and whole
-        and several
-        and place.node.has_gpu_of("nvidia")
-    )
+    return isinstance(workload, TorchWorkload) and whole and several
 
 
 _RAY_HEAD_S = 300

@@ -92,30 +92,42 @@ def _wrong_batches(sizes: Parallel, data: int) -> tuple[str, str, str, Severity]
 def workload_container(context: CheckContext) -> Iterator[Finding]:
     """`image` runs in enroot by pyxis, which `software.containers` brings to machines.
 
-    Local and simulated nodes have none. `mounts` are a container's, so they need an `image`.
+    Local and simulated nodes have none. `sif` is a file for Apptainer, which the nodes have by
+    their own image or a hook. `mounts` are a container's, so they need an `image` or a `sif`.
     """
     if context.slurm is None:  # Kubernetes runs nothing else
         return
     for name, workload, place in placed(context):
-        if workload.image is None:
-            if workload.mounts:
-                yield Finding(
-                    summary=f'workload "{name}" has mounts and no image',
-                    path=(AT, name, "mounts"),
-                    at_key=True,
-                    hint="add image, or leave mounts out: processes see their node's folders",
-                    relies_on=((AT, name, "image"), (AT, name, "mounts")),
-                )
-            continue
-        without = [pool for pool, one in place.pools.items() if _runs_none(context, one)]
-        if without:
+        found = _wrong_container(context, workload, place)
+        if found is not None:
+            key, what, hint = found
             yield Finding(
-                summary=f'workload "{name}" has an image, and nodes of {listing(without)} run no '
-                "containers",
-                path=(AT, name, "image"),
-                hint="use venv, or what the nodes have",
-                relies_on=((AT, name), ("software",), *NEEDS),
+                summary=f'workload "{name}" {what}',
+                path=(AT, name, key),
+                at_key=key != "image",
+                hint=hint,
+                relies_on=((AT, name), ("software",), *NEEDS)
+                if key == "image"
+                else ((AT, name, "image"), (AT, name, "sif"), (AT, name, key)),
             )
+
+
+def _wrong_container(
+    context: CheckContext, workload: Workload, place: WorkloadPlace
+) -> tuple[str, str, str] | None:
+    """Return key, problem and hint; None: it has no container, or one that can run."""
+    if workload.image is None:
+        if workload.sif is None and workload.mounts:
+            hint = "add image or sif, or leave mounts out: processes see their node's folders"
+            return "mounts", "has mounts and no image", hint
+        return None
+    if workload.sif is not None:
+        return "sif", "has an image and a sif", "keep one of the two"
+    without = [pool for pool, one in place.pools.items() if _runs_none(context, one)]
+    if not without:
+        return None
+    what = f"has an image, and nodes of {listing(without)} run no containers"
+    return "image", what, "use venv, or what the nodes have"
 
 
 def _runs_none(context: CheckContext, pool: Pool) -> bool:
@@ -264,6 +276,39 @@ def checkpoint_async(context: CheckContext) -> Iterator[Finding]:
                 at_key=True,
                 hint="leave it out, and have the program save so",
                 relies_on=((AT, name),),
+            )
+
+
+@check("GC1235", summary="A workload can't save to its nodes' own disks first.")
+def checkpoint_local_first(context: CheckContext) -> Iterator[Finding]:
+    """With `local_first` each node's part of a checkpoint is on its own disks before it is on `to`.
+
+    There it has the job's own folder (`scheduler.job_scratch`), and the program says when the part
+    is written (`job_launch/parts.py send`). Megatron, NeMo and torchtitan write by themselves and
+    don't.
+    """
+    slurm = context.slurm
+    if slurm is None:  # GC1233
+        return
+    for name, workload in context.workloads.items():
+        saved = workload.checkpoint
+        if saved is None or not saved.local_first:
+            continue
+        problem = None
+        if isinstance(workload, MegatronWorkload | NemoWorkload | TorchtitanWorkload):
+            tag = workload.__struct_config__.tag
+            problem = f"is {tag}, which doesn't say when a node has written its part"
+            hint = "leave it out; async: true takes the write out of its way, where it has that"
+        elif slurm.job_scratch is None:
+            problem = "saves to its nodes' own disks first, and jobs have no folder there"
+            hint = "add scheduler: {job_scratch: /local}, on a storage of type local-nvme"
+        if problem is not None:
+            yield Finding(
+                summary=f'workload "{name}" {problem}',
+                path=(AT, name, "checkpoint", "local_first"),
+                at_key=True,
+                hint=hint,
+                relies_on=((AT, name), ("scheduler", "job_scratch"), ("scheduler", "type")),
             )
 
 

@@ -25,14 +25,14 @@ _TRAINER = "kubeflow-trainer"
 def workload_as_job(context: CheckContext) -> Iterator[Finding]:
     """Under Kubernetes a workload runs in pods of its account's namespace.
 
-    So it names an `image` and, where there are several accounts, its `account`. Folders of nodes
-    (`mounts`) are closed to pods of accounts; storage of the spec isn't: `data`, `checkpoint` and
-    the storage below `chdir`, `script` and `venv` are mounted. MPI's ranks are started by the MPI
-    Operator, of whose jobs `gcluster compile` writes a template; JAX finds its processes by Slurm's
-    variables, and Ray's clusters are KubeRay's. GPUs that pods claim
+    So it names an `image`, no `sif`, and, where there are several accounts, its `account`. Nodes'
+    folders (`mounts`) are closed to pods of accounts; storage of the spec isn't: `data`,
+    `checkpoint` and the storage below `chdir`, `script` and `venv` are mounted. MPI's ranks are
+    started by the MPI Operator, of whose jobs `gcluster compile` writes a template; JAX finds its
+    processes by Slurm's variables, and Ray's clusters are KubeRay's. GPUs that pods claim
     (`gpu.resource_claims`) have no templates. Spare nodes, the search for hangs, the gate, copies
-    of checkpoints and a command's `min_nodes` are what the batch script does under Slurm. A
-    `kind: TrainJob` needs Kubeflow Trainer among the add-ons, and Kubernetes.
+    of checkpoints, `local_first` and a command's `min_nodes` are what the batch script does under
+    Slurm. A `kind: TrainJob` needs Kubeflow Trainer among the add-ons, and Kubernetes.
     """
     kubernetes = context.kubernetes
     if kubernetes is None:
@@ -67,7 +67,10 @@ def _kinds_elsewhere(context: CheckContext) -> Iterator[Finding]:
 def _unfit(kubernetes: KubernetesScheduler, workload: Workload) -> tuple[str, str, str] | None:
     """Return key, problem and hint; None: it fits."""
     problem = None
-    if workload.image is None:
+    if workload.sif is not None:
+        what = "has sif, a file for Apptainer, and pods run images of a registry"
+        problem = "sif", what, "use image: registry.example.edu/train:1"
+    elif workload.image is None:
         hint = "add image: registry.example.edu/train:1"
         problem = "", "has no image, in which its pods run", hint
     elif workload.mounts:
@@ -91,6 +94,9 @@ def _unfit(kubernetes: KubernetesScheduler, workload: Workload) -> tuple[str, st
     elif workload.checkpoint is not None and workload.checkpoint.copies:
         what = "has checkpoint.copies, which the batch script of Slurm makes"
         problem = "checkpoint", what, "leave them out; copy by a Job of its own"
+    elif workload.checkpoint is not None and workload.checkpoint.local_first:
+        what = "has checkpoint.local_first, which the batch script of Slurm does"
+        problem = "checkpoint", what, "leave it out; have the program save asynchronously"
     else:
         problem = _lacking(kubernetes, workload)
     return problem

@@ -40,7 +40,9 @@ CopyPlace: TypeAlias = Annotated[
 class WorkloadCheckpoint(SpecModel, frozen=True):
     """Where a workload saves its state, and how often."""
 
-    UPDATES: ClassVar = updates(none="to path every size parameters keep copies is_async notice")
+    UPDATES: ClassVar = updates(
+        none="to path every size parameters keep copies is_async local_first notice"
+    )
 
     to: Name
     """Storage that holds the checkpoints."""
@@ -60,6 +62,9 @@ class WorkloadCheckpoint(SpecModel, frozen=True):
     workload goes on; `path` and `keep` are as on `to`. A newer one there is resumed from."""
     is_async: bool = field(default=False, name="async")
     """The training goes on while a checkpoint is written (megatron, torchtitan)."""
+    local_first: bool = False
+    """Each node writes its part to its own disks (`scheduler.job_scratch`), from where it is moved
+    to `to` while the training goes on."""
     notice: Duration = field(default_factory=lambda: Duration.parse("2m"))
     """How long before its time limit the workload gets SIGUSR1, to save and be queued again."""
 
@@ -79,7 +84,7 @@ class WorkloadModel(SpecModel, frozen=True, kw_only=True):
     """What all workloads have."""
 
     UPDATES: ClassVar = updates(
-        none="nodes gpus processes_per_node partition account qos time chdir venv image mounts "
+        none="nodes gpus processes_per_node partition account qos time chdir venv image sif mounts "
         "variables data checkpoint restarts spares hang gate kind",
     )
 
@@ -108,6 +113,9 @@ class WorkloadModel(SpecModel, frozen=True, kw_only=True):
         None
     )
     """Container image that it runs in (pyxis; pods under Kubernetes, which need one)."""
+    sif: Annotated[NodePath | None, Meta(examples=["/scratch/images/train.sif"])] = None
+    """Image file of Apptainer that it runs in, on a storage that all nodes mount; the nodes have
+    Apptainer (1.2 or newer). Under Slurm, instead of `image`."""
     mounts: list[Mount] = field(default_factory=list)
     """What the container sees of its node, besides `chdir`, data and checkpoints."""
     variables: dict[Variable, str] = field(default_factory=dict)

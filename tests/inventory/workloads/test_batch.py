@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -144,7 +145,7 @@ def run_script(
     """
     programs = folder / "gcluster"
     programs.mkdir()
-    (programs / "job_launch").symlink_to(ROLE / "job_launch")
+    shutil.copytree(ROLE / "job_launch", programs / "job_launch")
     (programs / "job-checkpoint.py").symlink_to(ROLE / "libexec/job-checkpoint.py")
     doubles = {
         "srun": f"for last; do :; done; {srun}",
@@ -249,3 +250,61 @@ def test_a_gate_is_before_a_job_or_after_it_as_written(gate: str, options: list[
     assert spec is not None
     script = batch_scripts(spec, load_catalog())["words"]
     assert [word for word in script.split() if word.startswith("--gate")] == options
+
+
+LIBEXEC = "/usr/local/libexec/gcluster"
+APPTAINER = ("apptainer", "exec", "--nv", "--rocm", "--bind", "--cwd")
+"""What may start a container of Apptainer: its cmd/internal/cli/action_flags.go at 00e9b038."""
+
+
+@pytest.mark.parametrize("machine", ["dgx-h100", "mi300x-8"])
+def test_a_workload_with_a_sif_runs_in_apptainer_with_its_folders(machine: str) -> None:
+    written = NOTICED.replace("dgx-h100", machine).replace(
+        "    nodes: 1\n",
+        "    nodes: 1\n    chdir: /work/llm\n    sif: /scratch/train.sif\n"
+        "    mounts: [/opt/data]\n",
+    )
+    spec = load_text(written).spec
+    assert spec is not None
+    script = batch_scripts(spec, load_catalog())["noticed"]
+    start = script.index("  apptainer exec ")
+    words = shlex.split(script[start:].replace("\\\n", " "))
+    assert words[:7] == [
+        "apptainer",
+        "exec",
+        "--nv" if machine == "dgx-h100" else "--rocm",
+        f"--bind=/work/llm:/work/llm,/scratch:/scratch,{LIBEXEC}:{LIBEXEC}:ro,/opt/data:/opt/data",
+        "--cwd=/work/llm",
+        "/scratch/train.sif",
+        "bash",
+    ]
+    assert {word.partition("=")[0] for word in words[:5]} <= set(APPTAINER)
+    assert "--container-image" not in script
+
+
+SAVES = (
+    'folder=$GCLUSTER_CHECKPOINTS_LOCAL/step-1; mkdir "$folder"; echo x >"$folder/model"; '
+    '/usr/local/libexec/gcluster/job_launch/parts.py send "$folder"; exit %d'
+)
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_what_is_on_a_node_s_own_disks_is_moved_before_its_program_ends(
+    code: int, tmp_path: Path
+) -> None:
+    written = NOTICED.replace('["true"]', json.dumps(["sh", "-c", SAVES % code]))
+    written = written.replace("{type: slurm}", "{type: slurm, job_scratch: /local}")
+    written = written.replace("every: 15m}", "every: 15m, local_first: true}")
+    spec = load_text(written).spec
+    assert spec is not None
+    script = batch_scripts(spec, load_catalog())["noticed"]
+    found = run_script(
+        script, tmp_path, srun=f'export JOB_SCRATCH="{tmp_path}/disk"; exec bash -c "$last"'
+    )
+
+    assert found.returncode == code, found
+    assert "gcluster: step-1 is complete in " in found.stdout
+    saved = tmp_path / "checkpoints" / "noticed" / "step-1"
+    assert (saved / "model").read_text() == "x\n"
+    assert (saved / "MANIFEST.json").exists()
+    assert list((tmp_path / "disk" / "checkpoints").glob("step-*")) == []

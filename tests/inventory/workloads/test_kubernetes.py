@@ -122,7 +122,8 @@ def test_bash_takes_each_script_and_torchrun_its_options(
         assert ("$near_gpu" in script) == ("export near_gpu" in script)
         if "exec torchrun \\" in lines:
             words = lines[lines.index("exec torchrun \\") + 1 :]
-            options = [word[2:].partition("=")[0] for word in words if word.startswith("--")]
+            given = [word[2:].rstrip(" \\") for word in words if word.startswith("--")]
+            options = [word.partition("=")[0] for word in given]
             assert options
             assert set(options) <= OPTIONS
 

@@ -105,6 +105,12 @@ def commit(folder: Path, keep: int) -> None:
         name: {"bytes": path.stat().st_size, "sha256": found}
         for (name, path), found in zip(files.items(), hashes)
     }
+    write_manifest(folder, entries)
+    remove_old(folder.parent, keep)
+
+
+def write_manifest(folder: Path, entries: dict[str, dict[str, object]]) -> None:
+    """Complete a checkpoint: size and SHA-256 of each file."""
     manifest = {
         "version": 1,
         "number": number_of(folder),
@@ -113,7 +119,6 @@ def commit(folder: Path, keep: int) -> None:
         "files": entries,
     }
     write(folder / MANIFEST, json.dumps(manifest, indent=1) + "\n")
-    remove_old(folder.parent, keep)
 
 
 def remove_old(parent: Path, keep: int) -> None:
