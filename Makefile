@@ -126,7 +126,7 @@ test-monitoring: environment ## run jobs that leave GPUs idle, and hold top and 
 
 .PHONY: test-training
 test-training: environment ## train through lost nodes, full disks, torn checkpoints, preemption (KILLS=processes)
-	@GCLUSTER_KILLS=$${KILLS:-5} pytest -q -n0 -m training tests/e2e/test_training.py tests/e2e/test_training_torch.py tests/e2e/test_kubernetes_workloads.py $(REPORT)
+	@GCLUSTER_KILLS=$${KILLS:-5} pytest -q -n0 -m training tests/e2e/test_training.py tests/e2e/test_training_torch.py tests/e2e/test_training_recipes.py tests/e2e/test_kubernetes_workloads.py $(REPORT)
 
 .PHONY: test-no-scheduler
 test-no-scheduler: environment ## bring nodes without a scheduler up, with programs of people on them

@@ -219,8 +219,8 @@ def _ray(workload: RayWorkload, place: Place, rendezvous: Rendezvous) -> list[st
     """Return what a node of a Ray cluster runs: the head and the program, or a worker.
 
     `ray start --block` ends the node's Ray processes when it gets SIGTERM; `ray stop` would end
-    those of another job of the same user too. Source: ray, doc/source/cluster/doc_code/
-    slurm-basic.sh, which starts the same in a step for each node.
+    those of another job of the same user too. Sources: ray, doc/source/cluster/doc_code/
+    slurm-basic.sh, which starts the same in a step for each node, and python/ray/_private/node.py.
     """
     cpus = place.cpus * place.processes
     sizes = [
@@ -232,6 +232,12 @@ def _ray(workload: RayWorkload, place: Place, rendezvous: Rendezvous) -> list[st
     return [
         *rendezvous.setup,
         'reached() { (: <"/dev/tcp/$MASTER_ADDR/$MASTER_PORT") 2>/dev/null; }',
+        "# However this ends, Ray ends first: without their parent its processes may be unknown.",
+        "end_ray() {",
+        '  [ -z "${ray:-}" ] || { kill -TERM "$ray" && wait "$ray"; } 2>/dev/null || true',
+        "}",
+        "trap end_ray EXIT",
+        "trap 'exit 143' TERM",
         'if [ "$is_host" = true ]; then',
         '  ray start --head --node-ip-address="$MASTER_ADDR" --port="$MASTER_PORT" \\',
         f"    --include-dashboard=false {' '.join(sizes)} &",
@@ -240,11 +246,10 @@ def _ray(workload: RayWorkload, place: Place, rendezvous: Rendezvous) -> list[st
         '  export RAY_ADDRESS="$MASTER_ADDR:$MASTER_PORT"',
         "  code=0",
         f"  python3 -u {' '.join(_program(workload))} || code=$?",
-        '  kill -TERM "$ray" && wait "$ray" || true',
         '  exit "$code"',
         "fi",
-        "# A worker: it joins when the head answers. When it does no more Slurm ends what is here;",
-        "# Ray itself would look for the head for another minute.",
+        "# A worker: it joins when the head answers, and ends when that does no more; Ray itself",
+        "# would look for the head for another minute.",
         f"for _ in $(seq {_RAY_HEAD_S}); do",
         "  reached && break",
         "  sleep 1",

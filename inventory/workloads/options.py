@@ -10,6 +10,7 @@ from ...schemas.spec import (
     MegatronWorkload,
     NemoWorkload,
     Parallel,
+    RayWorkload,
     TorchrunElasticWorkload,
     TorchtitanWorkload,
     TorchWorkload,
@@ -62,9 +63,12 @@ def framework_variables(workload: Workload) -> dict[str, str]:
     (megatron/training/arguments.py, validate_args), and its published scripts set it on all.
     Workers that torchrun starts again otherwise find addresses of those before them, in the store
     that its agents share (pytorch/pytorch issue 135712; so it was here with PyTorch 2.6).
+    Ray drains a node for 30 s before it ends, for Serve's requests (python/ray/_private/node.py).
     """
     if isinstance(workload, TorchrunElasticWorkload) and workload.worker_restarts:
         return {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
+    if isinstance(workload, RayWorkload):
+        return {"RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": "0"}
     if isinstance(workload, MegatronWorkload):
         sizes = workload.parallel
         is_divided = sizes.tensor > 1 or sizes.context > 1

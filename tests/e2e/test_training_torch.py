@@ -1,15 +1,11 @@
-"""PyTorch on real local nodes: a transformer survives lost nodes and lost workers; recipes end.
+"""PyTorch on real local nodes: a transformer survives lost nodes and lost workers.
 
 The program is that of examples/first-model, PyTorch is Debian's (gloo, on processors), in a folder
-that all nodes mount. Each curve of losses is held to that of a run that nothing disturbed. What
-the other recipes need comes from PyPI; their programs are in recipes/.
+that all nodes mount. Each curve of losses is held to that of a run that nothing disturbed.
 """
 
 from __future__ import annotations
 
-import re
-import shutil
-import ssl
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,16 +27,6 @@ CASES: dict[str, dict[str, Any]] = {
     "steady": {},
     "lost": {"pause": SLICE_S},
     "elastic": {"framework": "torchrun-elastic", "min_nodes": NODES - 1, "pause": SLICE_S},
-}
-RECIPES: dict[str, dict[str, Any]] = {
-    "accelerate": {"script": "tune.py"},
-    "jax": {"script": "gemma.py"},
-    "megatron": {"script": "gpt.py", "parallel": {"tensor": 2, "global_batch": 8}},
-}
-SAYS = {
-    "accelerate": r"^2 processes, 4 batches each, loss 0\.000000$",
-    "jax": r"^2 processes, sum 3$",
-    "megatron": r"^2 processes, tensor 2, loss 3\.\d to 0\.\d$",
 }
 
 
@@ -65,11 +51,8 @@ def lab(
 ) -> Iterator[Lab]:
     """A controller and four nodes, with PyTorch on their storage."""
     workloads = {name: _workload(case) for name, case in CASES.items()}
-    two = {"nodes": 2, "venv": ENVIRONMENT, "chdir": "/scratch", "account": "lab", "time": "1h"}
-    workloads |= {name: two | {"framework": name} | each for name, each in RECIPES.items()}
     example = root / "examples" / "first-model"
     files = [example / "transformer.py", example / "torch-env.sh"]
-    files += (Path(__file__).parent / "recipes").glob("*.py")
     with opened(request, tmp_path_factory.mktemp("torch"), NODES, workloads, files) as lab:
         began = time.monotonic()
         lab.on("gpu001", f"bash /scratch/torch-env.sh {ENVIRONMENT} 2>&1")
@@ -154,30 +137,3 @@ def test_an_elastic_training_loses_a_worker_then_a_node_and_takes_it_back(
         f"elastic: workers again after {restarted:.0f} s, on {NODES - 1} nodes after "
         f"{shrunk:.0f} s, on {NODES} again after {grown:.0f} s; losses within {far:.1e}"
     )
-
-
-@pytest.fixture(scope="module")
-def packages(lab: Lab) -> None:
-    """What the recipes need is in the environment too; nodes trust what this machine trusts."""
-    trusted = ssl.get_default_verify_paths().cafile
-    if trusted:
-        shutil.copy(trusted, lab.scratch / "trusted.crt")
-    began = time.monotonic()
-    lab.on(
-        "gpu001",
-        f". {ENVIRONMENT}/bin/activate; [ ! -r /scratch/trusted.crt ] || "
-        "export PIP_CERT=/scratch/trusted.crt; pip install -q accelerate jax 2>&1; "
-        # Its wheel wants an older numpy than Debian's, and works with that one.
-        "pip install -q --no-deps megatron-core==0.14.0 2>&1",
-    )
-    measured(f"accelerate, JAX and Megatron Core from PyPI after {time.monotonic() - began:.0f} s")
-
-
-@pytest.mark.usefixtures("packages")
-@pytest.mark.parametrize("recipe", RECIPES)
-def test_a_recipe_trains_on_two_nodes_to_its_end(lab: Lab, recipe: str) -> None:
-    job = lab.submit(recipe)
-    assert lab.ends(job) == "COMPLETED", lab.log(recipe, job)[-4000:]
-    said = re.search(SAYS[recipe], lab.log(recipe, job), re.MULTILINE)
-    assert said, lab.log(recipe, job)[-4000:]
-    measured(f"{recipe}: {said.group()}")
