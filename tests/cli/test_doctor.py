@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -66,6 +67,27 @@ def test_notes_block_nothing(on: Callable[..., Any]) -> None:
     assert done.exit_code == 0
     assert "worth a look: inotify" in done.stdout
     assert "sudo sysctl fs.inotify.max_user_instances=1024" in done.stdout
+
+
+def test_go_is_named_with_what_it_is_for_and_how_long_that_takes(on: Callable[..., Any]) -> None:
+    """The first `up` with Kubernetes may compile for minutes: doctor says so before it does."""
+    for machine, mark in ((ROOT, "✔"), (replace(ROOT, programs=ROOT.programs - {"go"}), "?")):
+        done = on(machine)
+        told = " ".join(done.stdout.split())
+        (row,) = re.findall(rf"{re.escape(mark)} go (.*?) [✔✘?] ", told)
+        assert done.exit_code == 0
+        assert "compiles what local nodes need of Kubernetes" in row
+        assert re.search(r"once, in 1 to \d+ min on 2 cores", row)
+        assert ("worth a look: go" in told) == (mark == "?")
+
+
+def test_a_go_that_is_missing_blocks_nothing_since_a_container_compiles_then(
+    on: Callable[..., Any],
+) -> None:
+    done = on(replace(ROOT, programs=ROOT.programs - {"go"}), "--format", "json")
+    (go,) = [need for need in json.loads(done.stdout)["needs"] if need["name"] == "go"]
+    assert (done.exit_code, go["present"], go["required"]) == (0, False, False)
+    assert "else a container does" in go["why"]
 
 
 def test_json_has_the_same(on: Callable[..., Any]) -> None:
