@@ -228,7 +228,7 @@ def test_googles_fabric_comes_to_pods_as_googles_unprivileged_test_has_it() -> N
     (daemon,) = pod["initContainers"]
     assert daemon["securityContext"] == {"capabilities": {"add": ["NET_ADMIN", "NET_BIND_SERVICE"]}}
     at = {one["mountPath"] for one in daemon["volumeMounts"]}
-    assert {"/usr/local/nvidia", "/hostsysfs", "/hostprocsysfs"} <= at
+    assert {"/usr/local/nvidia", "/hostsysfs", "/hostprocsysfs/net"} <= at
     mounts = {one["mountPath"] for one in pod["containers"][0]["volumeMounts"]}
     assert {"/usr/local/nvidia", "/dev/aperture_devices"} <= mounts
     assert "/hostsysfs" not in mounts

@@ -194,8 +194,11 @@ def test_under_aks_the_operator_brings_the_adapters_driver_as_nvidias_example_do
     facts = facts_of(spec)
     (policy,) = [o for o in network_objects(facts) if o["kind"] == "NicClusterPolicy"]
     made, theirs = policy["spec"]["ofedDriver"], published("NicClusterPolicy")["spec"]["ofedDriver"]
-    (extra,) = made.pop("env")  # Microsoft's, of configs/nicclusterpolicy/base
+    # Microsoft's, of configs/nicclusterpolicy/base (test_cloud_fabrics has its other fields)
+    (extra,) = made.pop("env")
     assert extra["name"] == "OFED_BLACKLIST_MODULES_FILE"
+    periods = [one["startupProbe"].pop("periodSeconds") for one in (made, theirs)]
+    assert periods == [20, 10]
     assert made.pop("imagePullSecrets") == []
     assert made == theirs
     assert nvidia_values(facts)["driver"]["rdma"]["useHostMofed"] is False

@@ -198,7 +198,7 @@ DAEMON_ABUSES: dict[str, Any] = {
     "a hook": lambda p: _daemon(p).update(lifecycle={"postStart": {"exec": {"command": ["id"]}}}),
     "a probe": lambda p: _daemon(p).update(startupProbe={"exec": {"command": ["id"]}}),
     "the host's settings, writable": lambda p: [
-        one.pop("readOnly") for one in _daemon(p)["volumeMounts"]
+        one.pop("readOnly", None) for one in _daemon(p)["volumeMounts"]
     ],
     "a folder over its programs": lambda p: _daemon(p)["volumeMounts"][0].update(mountPath="/fts"),
     "more rights": lambda p: _daemon(p)["securityContext"]["capabilities"]["add"].append(
@@ -208,7 +208,7 @@ DAEMON_ABUSES: dict[str, Any] = {
         add=["NET_ADMIN"]
     ),
     "its folders for the ranks": lambda p: _ranks(p)["volumeMounts"].append(
-        {"name": "tcpxo-proc-sys", "mountPath": "/x"}
+        {"name": "tcpxo-proc-net", "mountPath": "/x"}
     ),
     "its folders by another name": lambda p: p["spec"]["volumes"].append(
         {"name": "mine", "persistentVolumeClaim": {"claimName": "tcpxo-sys"}}

@@ -16,6 +16,7 @@ from ..devices.google import (
     DAEMON_RIGHTS,
     DEVICES,
     TCPXO,
+    daemon_folders,
     google_folders,
 )
 from ..devices.nvlink import DAEMON_CLASS, channel_pools
@@ -119,10 +120,13 @@ def _restricted(
 ) -> Object:
     """Pods meet the restricted profile, except for the receive daemon, which is exactly Google's.
 
-    Its folders of the node are read-only, and its private ones are mounted in no other container.
+    Its folders of the node are read-only but for the settings of the pod's own network, and its
+    private ones are mounted in no other container.
     """
     pod, daemons = f"{at}.spec", with_daemon(facts)
-    folders = {one.name: one.at for one in google_folders(TCPXO)}
+    folders, own = [one.name for one in google_folders(TCPXO)], daemon_folders()
+    mounted = {one.name: one.at for one in own}
+    written = [one.name for one in own if one.writable]
     alone = [one.name for one in google_folders(TCPXO) if one.of_daemon]
     account = "namespaceObject.metadata.name"
     context = "c.?securityContext"
@@ -137,8 +141,9 @@ def _restricted(
                 "e.?value.orValue('') == '/usr/local/nvidia/lib64')"
             ),
             (
-                f"c.?volumeMounts.orValue([]).all(m, m.name in {literal(folders)} && "
-                f"m.mountPath == {literal(folders)}[m.name] && m.?readOnly.orValue(false))"
+                f"c.?volumeMounts.orValue([]).all(m, m.name in {literal(mounted)} && "
+                f"m.mountPath == {literal(mounted)}[m.name] && "
+                f"(m.name in {literal(written)} || m.?readOnly.orValue(false)))"
             ),
         ]
     )
@@ -158,7 +163,7 @@ def _restricted(
         ),
         (
             (
-                f"{pod}.?volumes.orValue([]).all(v, !(v.name in {literal(list(folders))} || "
+                f"{pod}.?volumes.orValue([]).all(v, !(v.name in {literal(folders)} || "
                 f"v.?persistentVolumeClaim.?claimName.orValue('') in {literal(alone)}) || "
                 "v.?persistentVolumeClaim.?claimName.orValue('') == v.name) && "
                 f"variables.others.all(c, c.?volumeMounts.orValue([]).all(m, !(m.name in "

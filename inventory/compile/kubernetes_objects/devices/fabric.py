@@ -18,6 +18,7 @@ from ...steps import Json
 from ..facts import KubernetesFacts
 from ..nodes import of_plugins
 from ..objects import Object, new
+from .azure import adapters_driver, only_on, pinned_memory
 from .google import (
     DAEMON_ANNOTATIONS,
     INSTALLERS,
@@ -35,6 +36,7 @@ INFINIBAND_RESOURCE = "rdma/ib"
 EFA_HUGE_PAGES = "5120Mi"
 """Huge pages (2 MiB) that libfabric's EFA provider takes in a pod with all of a p5's interfaces
 (EKS user guide, node-efa: hugepages-2Mi: 5120Mi; read 2026-11)."""
+_SHARED_PLUGIN = "k8s-rdma-shared-dev-plugin"
 _MELLANOX = "15b3"
 """PCI vendor of ConnectX adapters."""
 
@@ -149,7 +151,7 @@ def with_daemon(facts: KubernetesFacts) -> dict[str, str]:
 
 def uses_network_operator(facts: KubernetesFacts) -> bool:
     """Whether a pool's adapters are InfiniBand's or RoCE's."""
-    return any(_kind(facts, pool) in {"infiniband", "roce"} for pool in facts.compute)
+    return bool(_pools_of(facts, "infiniband", "roce"))
 
 
 def network_objects(facts: KubernetesFacts) -> list[Object]:
@@ -157,6 +159,9 @@ def network_objects(facts: KubernetesFacts) -> list[Object]:
     if not uses_network_operator(facts):
         return []
     made = [_nic_policy(facts)]
+    if facts.scheduler.control_plane == "aks":
+        pools = _pools_of(facts, "infiniband")
+        made += pinned_memory(facts, pools, OPERATOR_NAMESPACE, _image(facts, _SHARED_PLUGIN))
     for pool in facts.compute:
         names, pods = rail_names(facts, pool), facts.spec.pools[pool].rdma.pods
         if pods is None or not names:
@@ -172,6 +177,17 @@ def _kind(facts: KubernetesFacts, pool: str) -> str | None:
     return node.fabric.nic_kind if known and node.fabric is not None else None
 
 
+def _pools_of(facts: KubernetesFacts, *kinds: str) -> list[str]:
+    return [pool for pool in facts.compute if _kind(facts, pool) in kinds]
+
+
+def _image(facts: KubernetesFacts, name: str) -> str:
+    """Return an image of the operator's, by its digest where that is known."""
+    images = facts.catalog.addons["network-operator"].images
+    ((image, digest),) = ((one, at) for one, at in images.items() if f"/{name}:" in one)
+    return f"{image}@{digest}" if digest else image
+
+
 def _nic_policy(facts: KubernetesFacts) -> Object:
     """Return the one policy of the cluster's adapters; their drivers are the nodes' own (ofed).
 
@@ -182,14 +198,15 @@ def _nic_policy(facts: KubernetesFacts) -> Object:
     version = f"network-operator-v{facts.catalog.addons['network-operator'].version}"
     spec: dict[str, Json] = {}
     # With nothing to share the plugin exits ("no resources configuration found").
-    if any(_kind(facts, pool) == "infiniband" for pool in facts.compute):
+    if _pools_of(facts, "infiniband"):
         adapters = {"vendors": [_MELLANOX], "linkTypes": ["infiniband"]}
         shared = [{"resourceName": "ib", "rdmaHcaMax": 63, "selectors": adapters}]
         spec["rdmaSharedDevicePlugin"] = _component(
-            "k8s-rdma-shared-dev-plugin", version, config=_json({"configList": shared})
+            _SHARED_PLUGIN, version, config=_json({"configList": shared})
         )
         if facts.scheduler.control_plane == "aks":
             spec["ofedDriver"] = _driver_of_adapters()
+            spec["nodeAffinity"] = only_on(_pools_of(facts, "infiniband"))
     rails = [
         (name, device)
         for pool in facts.compute
@@ -224,23 +241,9 @@ def _devices(facts: KubernetesFacts, pool: str) -> list[str]:
     return [] if pods is None or not rail_names(facts, pool) else pods.interfaces
 
 
-_DRIVER_OF_ADAPTERS = "doca3.4.1-26.04-1.1.0.0-1"
-"""Of the Network Operator 26.4.1 (example/crs, mellanox.com_v1alpha1_nicclusterpolicy_cr-full)."""
-_BLACKLIST = "/host/etc/modprobe.d/blacklist-ofed-modules.conf"
-
-
 def _driver_of_adapters() -> dict[str, Json]:
-    """Return the driver container, with NVIDIA's times and Microsoft's file of kernel modules."""
-    drain = {"enable": True, "force": True, "deleteEmptyDir": True, "timeoutSeconds": 300}
-    return _component(
-        "doca-driver",
-        _DRIVER_OF_ADAPTERS,
-        env=[{"name": "OFED_BLACKLIST_MODULES_FILE", "value": _BLACKLIST}],
-        upgradePolicy={"autoUpgrade": True, "maxParallelUpgrades": 1, "drain": drain},
-        startupProbe={"initialDelaySeconds": 10, "periodSeconds": 10},
-        livenessProbe={"initialDelaySeconds": 30, "periodSeconds": 30},
-        readinessProbe={"initialDelaySeconds": 10, "periodSeconds": 30},
-    )
+    given = adapters_driver()
+    return _component(given.pop("image"), given.pop("version"), **given)
 
 
 def _component(image: str, version: str, **more: Json) -> dict[str, Json]:

@@ -51,6 +51,10 @@ DAEMON_COMMAND = [
 _GKE_NVIDIA, _GKE_GIB = "/usr/local/nvidia", "/usr/local/gib"
 _APERTURES = "/dev/aperture_devices"
 """Where the installer binds the NICs' files of sysfs: no devices, so a mount is enough."""
+_SETTINGS, _IN_DAEMON = "/proc/sys/net", "/hostprocsysfs/net"
+"""What the daemon's start script writes (rp_filter, buffers of TCP): the kernel shows each reader
+the settings of its own network, so these are the pod's. Google's example mounts /proc/sys whole,
+by whose `kernel` a writer becomes root on the node."""
 _TUNED = ("NCCL_TUNER_CONFIG_PATH", "NCCL_SHIMNET_GUEST_CONFIG_CHECKER_CONFIG_FILE")
 """Settings in a file next to the plugin's libraries."""
 _NETWORKS = "networking.gke.io"
@@ -70,6 +74,8 @@ class HostFolder(msgspec.Struct, frozen=True, kw_only=True):
     writable: bool = False
     of_daemon: bool = False
     """Only mounted in the receive daemon."""
+    of_ranks: bool = False
+    """Never mounted in the receive daemon."""
 
 
 def google_folders(fabric: str) -> tuple[HostFolder, ...]:
@@ -79,14 +85,12 @@ def google_folders(fabric: str) -> tuple[HostFolder, ...]:
         return library, HostFolder(name="google-gib", path=f"{HOST_LIBRARIES}/gib", at=_GKE_GIB)
     return (
         library,
-        HostFolder(name="tcpxo-apertures", path=_APERTURES, at=_APERTURES, writable=True),
+        HostFolder(
+            name="tcpxo-apertures", path=_APERTURES, at=_APERTURES, writable=True, of_ranks=True
+        ),
         HostFolder(name="tcpxo-sys", path="/sys", at="/hostsysfs", of_daemon=True),
         HostFolder(
-            name="tcpxo-proc-sys",
-            path="/proc/sys",
-            at="/hostprocsysfs",
-            writable=True,
-            of_daemon=True,
+            name="tcpxo-proc-net", path=_SETTINGS, at=_IN_DAEMON, writable=True, of_daemon=True
         ),
     )
 
@@ -227,7 +231,19 @@ def google_daemon(fabric: str, addons: Mapping[str, Addon]) -> str:
     return "".join(f"{name}@{digest}" if digest else name for name, digest in found)
 
 
-def daemon_container(image: str, mounts: list[Json]) -> dict[str, Json]:
+def daemon_folders() -> tuple[HostFolder, ...]:
+    """Return the folders of the node that the receive daemon sees."""
+    return tuple(one for one in google_folders(TCPXO) if not one.of_ranks)
+
+
+def _daemon_mounts() -> list[Json]:
+    return [
+        {"name": one.name, "mountPath": one.at} | ({} if one.writable else {"readOnly": True})
+        for one in daemon_folders()
+    ]
+
+
+def daemon_container(image: str) -> dict[str, Json]:
     """Return TCPXO's receive daemon as a sidecar: it is there before the ranks and ends after them.
 
     The injector gives it devices; its rights are over the pod's own network.
@@ -239,5 +255,5 @@ def daemon_container(image: str, mounts: list[Json]) -> dict[str, Json]:
         "command": list(DAEMON_COMMAND),
         "env": [{"name": "LD_LIBRARY_PATH", "value": f"{_GKE_NVIDIA}/lib64"}],
         "securityContext": {"capabilities": {"add": list(DAEMON_RIGHTS)}},
-        "volumeMounts": mounts,
+        "volumeMounts": _daemon_mounts(),
     }

@@ -210,8 +210,7 @@ def pod_template(
     if run.tolerated:
         spec["tolerations"] = run.tolerated
     if run.access.daemon:
-        mounts = [_folder_mount(one, read_only=True) for one in run.access.folders]
-        spec["initContainers"] = [daemon_container(run.access.daemon, mounts)]
+        spec["initContainers"] = [daemon_container(run.access.daemon)]
     if run.claimed is not None:
         spec["resourceClaims"] = [{"name": "gpus", "resourceClaimTemplateName": run.name}]
     if run.has_channels:
@@ -290,15 +289,15 @@ def _volumes(run: AllReduceRun) -> list[tuple[dict[str, Json], dict[str, Json]]]
         found.append((mount, {"name": name, "hostPath": {"path": path}}))
     for one in run.access.folders:
         folder: dict[str, Json] = {"path": one.path, "type": "Directory"}
-        mount = {} if one.of_daemon else _folder_mount(one, read_only=not one.writable)
+        mount = {} if one.of_daemon else _folder_mount(one)
         found.append((mount, {"name": one.name, "hostPath": folder}))
     return found
 
 
-def _folder_mount(folder: HostFolder, *, read_only: bool) -> dict[str, Json]:
+def _folder_mount(folder: HostFolder) -> dict[str, Json]:
     """Return the mount of a folder of the node."""
     mount: dict[str, Json] = {"name": folder.name, "mountPath": folder.at}
-    return mount | ({"readOnly": True} if read_only else {})
+    return mount if folder.writable else mount | {"readOnly": True}
 
 
 def _volume_name(path: str) -> str:

@@ -264,8 +264,7 @@ class JobTemplate:
         if not self._facts.scheduler.kueue:
             spec["nodeSelector"] = {f"{PARTITION_DOMAIN}/{self._partition}": "true"}
         if self._access.daemon:
-            mounts = [_mount(one) | {"readOnly": True} for one in self._access.folders]
-            spec["initContainers"] = [daemon_container(self._access.daemon, mounts)]
+            spec["initContainers"] = [daemon_container(self._access.daemon)]
         if self._has_channels:
             claim_channel(spec, name)
         notes = self._access.annotations
