@@ -232,3 +232,21 @@ def test_a_pool_s_runtime_class_places_pods_on_nodes_that_have_it_and_its_jobs_n
         for pod in pods_of(one)
     }
     assert found == {"main": None, "trial": "kata"}
+
+
+def test_where_gpus_are_claimed_a_templates_pod_claims_its_nodes_and_requests_none() -> None:
+    claimed = {
+        one["metadata"]["name"]: one["spec"]["spec"]["devices"]["requests"][0]["exactly"]
+        for one in of_kind("amd", "ResourceClaimTemplate")
+        if one["metadata"]["namespace"] == "nlp"
+    }
+    assert claimed["gpus-8"] == {"deviceClassName": "gpu.amd.com", "count": 8}
+    found = [pod for _, made in templates_of("amd") for pod in pods_of(made)]
+    assert found
+    for pod in found:
+        (container,) = pod["spec"]["containers"]
+        (claim,) = pod["spec"]["resourceClaims"]
+        assert claim["resourceClaimTemplateName"] == "gpus-8"
+        assert container["resources"]["claims"] == [{"name": claim["name"]}]
+        assert not any(name.startswith("amd.com/") for name in container["resources"]["limits"])
+        assert "--nproc-per-node=8" in container["command"]

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 
 from .....schemas.derived.control_planes import MUTATING_POLICY_SINCE, has
 from ...steps import Json
-from ..accounts import allowed_qos, default_qos, gpu_limits, qualities
+from ..accounts import allowed_qos, default_qos, qualities
 from ..facts import KubernetesFacts
 from ..nodes import PARTITION_DOMAIN
 from ..objects import (
@@ -29,6 +29,7 @@ from ..objects import (
 )
 from ..queues import DEFAULT_QUEUE, PREFERRED_TOPOLOGY, preferred_levels
 from .confinement import JOBS, PODS, confinement
+from .whole_jobs import whole_jobs
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 """Label of a job that names its queue: the partition."""
@@ -51,7 +52,7 @@ def rules(facts: KubernetesFacts) -> list[Object]:
     made: list[Object | None] = [_qos_of_pods(facts)]
     made += [_queues(facts), _time_of_jobs(facts)] if facts.scheduler.kueue else [_places(facts)]
     made += [
-        _whole_jobs(facts),
+        whole_jobs(facts),
         *confinement(facts),
         _addresses(),
         _load_balancers(facts),
@@ -244,38 +245,6 @@ def _qos_of_job(facts: KubernetesFacts) -> str:
         f"object.spec.mpiReplicaSpecs.map(n, object.spec.mpiReplicaSpecs[n].template.spec{named})",
         f"[object.spec.?template.?spec{named}]",
     )
-
-
-def _whole_jobs(facts: KubernetesFacts) -> Object | None:
-    """A Job whose pods together are over its account's quota never runs as a whole: it is refused.
-
-    Else those that fit would hold their GPUs and wait for the others. None: no quota limits GPUs.
-    """
-    most: dict[str, dict[str, int]] = {}
-    for account in facts.accounts:
-        limits = [facts.accounts[name].gpu_quota for name in facts.ancestors(account)]
-        known = [quota for quota in limits if quota is not None]
-        if known and not facts.scheduler.gpu.resource_claims:
-            most[account] = gpu_limits(facts, min(known))
-    most = {account: limits for account, limits in most.items() if limits}
-    if not most:
-        return None
-    account = "namespaceObject.metadata.name"
-    requested = "int(string(c.?resources.?limits[?r].orValue('0')))"
-    variables = {
-        "most": f"{account} in {literal(most)} ? {literal(most)}[{account}] : {{}}",
-        "pods": "object.spec.?parallelism.orValue(1)",
-    }
-    fits = (
-        "object.spec.template.spec.containers.all(c, "
-        f"variables.pods * {requested} <= variables.most[r])"
-    )
-    held = validation(
-        f"variables.most.all(r, {fits})",
-        f"'it asks for more than the quota of this account: ' + variables.most.filter(r, !({fits}))"
-        ".map(r, string(variables.most[r]) + ' ' + r).join(', ')",
-    )
-    return admission_policy("gcluster-whole-jobs", [JOBS], variables, [held], operations=["CREATE"])
 
 
 def _default_qos(facts: KubernetesFacts) -> str:

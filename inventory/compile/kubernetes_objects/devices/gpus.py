@@ -20,7 +20,7 @@ from .nvlink import channel_pools
 AMD_NAMESPACE = "kube-amd-gpu"
 TIME_SLICING = "time-slicing"
 CLAIM = "gpu"
-"""Template of a claim of one GPU, in every account's namespace."""
+"""Template of a claim of one GPU, in every account's namespace; gpus-8 claims eight."""
 
 
 def gpu_pools(facts: KubernetesFacts, vendor: str) -> list[str]:
@@ -204,31 +204,52 @@ def amd_devices(facts: KubernetesFacts) -> list[Object]:
     return made
 
 
-def claim_templates(facts: KubernetesFacts) -> list[Object]:
-    """Return a template for each account's namespace by which its pods claim one GPU."""
+def claim_template(facts: KubernetesFacts, vendor: str, count: int) -> str:
+    """Return the template by which a pod claims so many GPUs of a maker: one, or a node's."""
+    name = CLAIM if count == 1 else f"{CLAIM}s-{count}"
+    return name if len(_claimed(facts)) == 1 else f"{vendor}-{name}"
+
+
+def _claimed(facts: KubernetesFacts) -> dict[str, list[int]]:
+    """Return maker -> how many GPUs a template claims: one, and those of each kind of node."""
+    found: dict[str, set[int]] = {}
+    for pool in facts.compute:
+        if (gpu := facts.machine(pool).gpu) is not None:
+            found.setdefault(gpu.vendor, {1}).add(gpu.count)
+    return {vendor: sorted(counts) for vendor, counts in sorted(found.items())}
+
+
+def claimed_counts(facts: KubernetesFacts) -> dict[str, dict[str, int]]:
+    """Return maker -> template -> GPUs that it claims; {}: GPUs are not claimed."""
     if not facts.scheduler.gpu.resource_claims:
-        return []
-    gpus = [facts.machine(pool).gpu for pool in facts.compute]
-    vendors = sorted({gpu.vendor for gpu in gpus if gpu is not None})
+        return {}
+    return {
+        vendor: {claim_template(facts, vendor, count): count for count in counts}
+        for vendor, counts in _claimed(facts).items()
+    }
+
+
+def claim_templates(facts: KubernetesFacts) -> list[Object]:
+    """Return templates for each account's namespace by which its pods claim GPUs."""
     return [
-        new(
-            "resource.k8s.io/v1",
-            "ResourceClaimTemplate",
-            CLAIM if len(vendors) == 1 else f"{vendor}-{CLAIM}",
-            namespace=account,
-            spec={
-                "spec": {
-                    "devices": {
-                        "requests": [
-                            {"name": "gpu", "exactly": {"deviceClassName": DEVICE_CLASSES[vendor]}}
-                        ]
-                    }
-                }
-            },
-        )
+        _template(name, account, vendor, count)
         for account in facts.accounts
-        for vendor in vendors
+        for vendor, templates in claimed_counts(facts).items()
+        for name, count in templates.items()
     ]
+
+
+def _template(name: str, account: str, vendor: str, count: int) -> Object:
+    request: dict[str, Json] = {"deviceClassName": DEVICE_CLASSES[vendor]}
+    request |= {"count": count} if count > 1 else {}
+    devices = {"requests": [{"name": "gpu", "exactly": request}]}
+    return new(
+        "resource.k8s.io/v1",
+        "ResourceClaimTemplate",
+        name,
+        namespace=account,
+        spec={"spec": {"devices": devices}},
+    )
 
 
 _SOCKETS = "/var/lib/kubelet/device-plugins"

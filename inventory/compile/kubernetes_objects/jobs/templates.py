@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from .....schemas.catalog import Machine
 from ...slurm.nodes import gpu_count
 from ...steps import Json
 from ..accounts import AZURE_USE, allowed_qos, default_qos, qualities
@@ -15,6 +16,7 @@ from ..admission.rules import QUEUE_LABEL
 from ..devices.disks import own_disks_volume
 from ..devices.fabric import FabricAccess, fabric_access
 from ..devices.google import HostFolder, daemon_container
+from ..devices.gpus import claim_template
 from ..devices.nvlink import claim_channel, compute_domain
 from ..facts import KubernetesFacts, gpu_resource, has_channels, units_per_gpu
 from ..nodes import PARTITION_DOMAIN, runtime_class
@@ -40,7 +42,7 @@ def templates(facts: KubernetesFacts) -> dict[str, dict[str, list[Object]]]:
     made: dict[str, dict[str, list[Object]]] = {}
     for partition in facts.partitions:
         accounts = [a for a in facts.accounts if partition in facts.partitions_of(a)]
-        if not accounts or facts.scheduler.gpu.resource_claims:
+        if not accounts:
             continue
         of = JobTemplate(facts, partition, accounts[0])
         made[partition] = {"torchrun": of.torchrun()}
@@ -66,6 +68,7 @@ class JobTemplate:
         self._disks = own_disks_volume(facts, pool)
         self._resource = gpu_resource(facts, pool)
         self._gpus = 0 if machine.gpu is None else gpu_count(machine) * units_per_gpu(facts, pool)
+        self._claim = _claim(facts, machine)
         self._nodes = max(1, min(2, facts.most(pool), self._within_quota(account)))
         self._qos = self._quality(account)
         self._has_channels = has_channels(facts, pool)
@@ -222,7 +225,7 @@ class JobTemplate:
     def pod(self, command: list[str], name: str) -> dict[str, Json]:
         """Return the template of a pod of the job `name` that takes a whole node."""
         wanted = dict(self._access.resources)
-        if self._resource is not None:
+        if self._resource is not None and self._claim is None:
             wanted[self._resource] = str(self._gpus)
         huge = any(name.startswith("hugepages-") for name in wanted)
         limits = wanted | ({"memory": "64Gi"} if huge else {})
@@ -265,6 +268,9 @@ class JobTemplate:
             spec["nodeSelector"] = {f"{PARTITION_DOMAIN}/{self._partition}": "true"}
         if self._access.daemon:
             spec["initContainers"] = [daemon_container(self._access.daemon)]
+        if self._claim is not None:
+            spec["resourceClaims"] = [{"name": "gpus", "resourceClaimTemplateName": self._claim}]
+            container["resources"]["claims"] = [{"name": "gpus"}]
         if self._has_channels:
             claim_channel(spec, name)
         notes = self._access.annotations
@@ -279,6 +285,12 @@ class JobTemplate:
         users = {user.name: user.uid for user in self._facts.spec.local_users}
         known = [users[name] for name in self._facts.accounts[self._account].users if name in users]
         return known[0] if known else _UID
+
+
+def _claim(facts: KubernetesFacts, machine: Machine) -> str | None:
+    """Return the template by which a pod claims all GPUs of its node; None: it requests them."""
+    gpu = machine.gpu if facts.scheduler.gpu.resource_claims else None
+    return None if gpu is None else claim_template(facts, gpu.vendor, gpu.count)
 
 
 def _mount(folder: HostFolder) -> dict[str, Json]:
