@@ -10,6 +10,7 @@ _NEEDS = {
     "lustre": "nodes that mount Lustre",
     "slurm": "under Slurm",
     "kubernetes": "under Kubernetes",
+    "etcd": "where the control plane is the cluster's own",
     "units": "where no chart brings the exporters",
     "chart": "where a chart brings the exporters",
     "figures": "clusters with a control plane or monitoring host of their own",

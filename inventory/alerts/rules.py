@@ -32,14 +32,15 @@ Condition: TypeAlias = Literal[
     "month_budget",
     "expires",
     "kubernetes",
+    "etcd",
     "figures",
     "units",
     "chart",
 ]
 """What a cluster must have for a rule: ports of InfiniBand, clocks of its own, Lustre's clients,
 Slurm, a slurmdbd, GPUs whose use is measured, NVIDIA's or AMD's, BMCs (of dashboards alone); in
-its spec `waste_alert`, a ceiling in `budget` or an end; Kubernetes, a host on which `up` and
-`smoke` leave their figures, exporters that systemd runs, or Kubernetes' chart."""
+its spec `waste_alert`, a ceiling in `budget` or an end; Kubernetes, an etcd of its own, a host on
+which `up` and `smoke` leave their figures, exporters that systemd runs, or Kubernetes' chart."""
 _FAST = "gcluster", "5s"
 """Group, and time between two evaluations: an alert that holds for 30 s fires less than 90 s after
 its cause."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Iterator
 
-from ....schemas.derived.control_planes import API_PORT
+from ....schemas.derived.control_planes import API_PORT, managed_by
 from ....schemas.spec import Budget, KubernetesScheduler, SlurmScheduler
 from ....schemas.spec.cluster import Monitoring
 from ...alerts import (
@@ -134,6 +134,8 @@ def _conditions(node: NodeFacts) -> Iterator[Condition]:
 def _of_scheduler(node: NodeFacts) -> Iterator[Condition]:
     if isinstance(node.spec.scheduler, KubernetesScheduler):
         yield "kubernetes"
+        if managed_by(node.spec) is None:
+            yield "etcd"
     elif node.cluster.controllers:
         yield "slurm"
     if accounting_hosts(node.spec, node.cluster.hosts):

@@ -93,6 +93,8 @@ def conditions(facts: KubernetesFacts) -> tuple[Condition, ...]:
 
 def _conditions(facts: KubernetesFacts) -> Iterator[Condition]:
     yield from ("kubernetes", "chart")
+    if facts.scheduler.control_plane == "self":
+        yield "etcd"
     if any(rdma_kind(node) == "infiniband" for node in facts.nodes.values()):
         yield "infiniband"
     if any(node.has_own_clock for node in facts.nodes.values()):
