@@ -1,7 +1,7 @@
 """EFA, GPUDirect-TCPXO, gIB and AKS' InfiniBand against the manifests that the clouds publish.
 
-What a published pod has of devices, interfaces, folders, settings and rights stands here as facts,
-with file and commit (read 2026-11); what ours has otherwise is listed with its reason.
+What a published pod has of devices, interfaces, folders, settings and rights is written here as
+facts, with file and commit (read 2026-11); what ours has otherwise is listed with its reason.
 """
 
 from __future__ import annotations

@@ -400,28 +400,6 @@ def test_a_job_that_never_fits_its_accounts_quota_is_refused_as_a_whole() -> Non
     assert messages == f"it asks for more than the quota of this account: {most} nvidia.com/gpu"
 
 
-def test_a_job_whose_claims_never_fit_its_accounts_quota_is_refused_as_a_whole() -> None:
-    def job(pods: int, *templates: str) -> dict[str, Any]:
-        claims = [
-            {"name": f"c{n}", "resourceClaimTemplateName": t} for n, t in enumerate(templates)
-        ]
-        spec = {"containers": [{"name": "x"}], "resourceClaims": claims}
-        return {"spec": {"parallelism": pods, "template": {"spec": spec}}}
-
-    made = {_name(one) for one in of_kind("amd", "ResourceClaimTemplate")}
-    assert {"gpu", "gpus-8"} <= made
-    refused = "it asks for more than the quota of this account: 8 gpu.amd.com"
-    for pods, templates, answer in (
-        (1, ("gpus-8",), []),
-        (8, ("gpu",), []),
-        (2, ("gpus-8",), [refused]),
-        (1, ("gpus-8", "gpu"), [refused]),
-        (9, ("gpu",), [refused]),
-        (9, ("ones-own",), []),  # the ResourceQuota counts what these claim
-    ):
-        assert refusals("amd", "gcluster-whole-jobs", "nlp", job(pods, *templates)) == answer
-
-
 def test_without_kueue_a_pod_names_the_nodes_of_a_partition() -> None:
     own = {"partition.gcluster.local/trial": "true"}
     assert refusals("parts", "gcluster-partitions", "guests", _pod(nodeSelector=own)) == []

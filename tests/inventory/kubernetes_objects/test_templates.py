@@ -250,3 +250,23 @@ def test_where_gpus_are_claimed_a_templates_pod_claims_its_nodes_and_requests_no
         assert container["resources"]["claims"] == [{"name": claim["name"]}]
         assert not any(name.startswith("amd.com/") for name in container["resources"]["limits"])
         assert "--nproc-per-node=8" in container["command"]
+
+
+def test_a_job_whose_claims_never_fit_its_accounts_quota_is_refused_as_a_whole() -> None:
+    def job(pods: int, *names: str) -> dict[str, Any]:
+        claims = [{"name": f"c{n}", "resourceClaimTemplateName": t} for n, t in enumerate(names)]
+        spec = {"containers": [{"name": "x"}], "resourceClaims": claims}
+        return {"spec": {"parallelism": pods, "template": {"spec": spec}}}
+
+    made = {one["metadata"]["name"] for one in of_kind("amd", "ResourceClaimTemplate")}
+    assert {"gpu", "gpus-8"} <= made
+    refused = "it asks for more than the quota of this account: 8 gpu.amd.com"
+    for pods, names, answer in (
+        (1, ("gpus-8",), []),
+        (8, ("gpu",), []),
+        (2, ("gpus-8",), [refused]),
+        (1, ("gpus-8", "gpu"), [refused]),
+        (9, ("gpu",), [refused]),
+        (9, ("ones-own",), []),  # the ResourceQuota counts what these claim
+    ):
+        assert refusals("amd", "gcluster-whole-jobs", "nlp", job(pods, *names)) == answer

@@ -6,8 +6,11 @@ kubectl and ctr are doubles that write down how they were called, and a snapshot
 
 from __future__ import annotations
 
+import hashlib
 import tarfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +18,7 @@ from typing import Any
 import msgspec
 import pytest
 from tests.lifecycle.sample_cluster import SampleCluster
+from tests.roles.kill_points import kill_points
 from tests.roles.kubernetes_node import Node, a_node
 
 from gcluster.cli.render.operate.operations import restored_text, saved_text
@@ -165,6 +169,68 @@ def test_etcd_authorities_and_key_leave_the_control_plane_encrypted(
         assert set(tar.getnames()) == {"snapshot.db", "encryption.yaml", *(f"pki/{n}" for n in PKI)}
     left = planes.nodes["head1"].root / "var/lib/gcluster/etcd-snapshots"
     assert list(left.iterdir()) == []
+
+
+def test_a_backup_killed_at_any_step_on_the_control_plane_is_none_and_the_next_one_is_whole(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: dict[Path, Planes] = {}
+
+    def begin(here: Path) -> int:
+        made[here] = Planes(here, HEADS[:1])
+        return made[here].nodes["head1"].run("kubernetes-state.py", "save")[0]
+
+    points = 0
+    for step, here in kill_points(begin, tmp_path, monkeypatch):
+        planes = made[here]
+        node = planes.nodes["head1"]
+        assert node.run("kubernetes-state.py", "restore")[2].startswith("there is no snapshot")
+        saved = save_etcd(cluster, planes.hosts(), planes)
+        archive = cluster.vault.unseal(f"etcd/{saved.id}", saved.id) or b""
+        assert hashlib.sha256(archive).hexdigest() == saved.sha256
+        assert list((node.root / "var/lib/gcluster/etcd-snapshots").iterdir()) == []
+        points = step
+    assert points >= 4
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+def test_a_backup_killed_between_its_writes_to_the_state_is_none_and_the_next_one_is_whole(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planes = Planes(tmp_path / "planes", HEADS[:1])
+    for writes in count():
+        kept = saved_etcd(cluster)
+        left = writes
+
+        def put(write: Callable[..., Any], *given: Any, **named: Any) -> Any:
+            nonlocal left
+            if left == 0:
+                raise Killed
+            left -= 1
+            return write(*given, **named)
+
+        with monkeypatch.context() as patch:
+            for name in ("put", "put_new"):
+                patch.setattr(cluster.store, name, partial(put, getattr(cluster.store, name)))
+            try:
+                last = save_etcd(cluster, planes.hosts(), planes)
+            except Killed:
+                last = None
+        raw = [cluster.store.get(key) or b"" for key in saved_objects(cluster.store)]
+        assert not any(word in content for word in (b"of head1", b"secretbox") for content in raw)
+        if last is not None:
+            break
+        assert saved_etcd(cluster) == kept
+        saved = save_etcd(cluster, planes.hosts(), planes)
+        assert saved in saved_etcd(cluster)
+        archive = cluster.vault.unseal(f"etcd/{saved.id}", saved.id) or b""
+        assert hashlib.sha256(archive).hexdigest() == saved.sha256
+    assert writes >= 2
+    restored = restore_etcd(cluster, planes.hosts(), planes, last.id, discard=True)
+    assert restored.saved == last
 
 
 @pytest.mark.parametrize("names", [HEADS[:1], HEADS])

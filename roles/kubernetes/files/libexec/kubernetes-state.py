@@ -69,6 +69,7 @@ def save() -> None:
     """Print an archive of a fresh snapshot, the authorities, and the key of secrets at rest."""
     snapshot = SNAPSHOTS / f".saved-{os.getpid()}.db"
     snapshot.parent.mkdir(parents=True, exist_ok=True)
+    drop_abandoned()
     made = io.BytesIO()
     try:
         run(TOOL, "etcdctl", "snapshot", "save", str(snapshot))
@@ -83,6 +84,14 @@ def save() -> None:
         for left in SNAPSHOTS.glob(f"{snapshot.name}*"):
             left.unlink()
     print(base64.b64encode(made.getvalue()).decode())
+
+
+def drop_abandoned() -> None:
+    """Remove the snapshots of backups that were killed."""
+    for left in SNAPSHOTS.glob(".saved-*"):
+        process = left.name.removeprefix(".saved-").partition(".")[0]
+        if not Path("/proc", process).exists():
+            left.unlink(missing_ok=True)
 
 
 def check() -> None:
@@ -142,7 +151,7 @@ def begin() -> None:
 
 def restore(*words: str) -> None:
     """Begin again from a snapshot that is on this host; the only control plane."""
-    snapshot = Path(words[0]) if words else max(SNAPSHOTS.glob("*.db"), default=None)
+    snapshot = Path(words[0]) if words else max(SNAPSHOTS.glob("[0-9]*.db"), default=None)
     if snapshot is None or not snapshot.is_file():
         sys.exit(f"there is no snapshot {snapshot or 'in ' + str(SNAPSHOTS)}")
     arguments = etcd_arguments()
