@@ -29,10 +29,10 @@ def workload_as_job(context: CheckContext) -> Iterator[Finding]:
     folders (`mounts`) are closed to pods of accounts; storage of the spec isn't: `data`,
     `checkpoint` and the storage below `chdir`, `script` and `venv` are mounted. MPI's ranks are
     started by the MPI Operator, of whose jobs `gcluster compile` writes a template; JAX finds its
-    processes by Slurm's variables, and Ray's clusters are KubeRay's. Where pods claim
-    GPUs a job starts from the templates of `gcluster compile`. Spare nodes, the search for hangs, the gate, copies
-    of checkpoints, `local_first` and a command's `min_nodes` are what the batch script does under
-    Slurm. A `kind: TrainJob` needs Kubeflow Trainer among the add-ons, and Kubernetes.
+    processes by Slurm's variables, and Ray's clusters are KubeRay's. Where pods claim GPUs a job
+    starts from the templates of `gcluster compile`. Spare nodes, the search for hangs, the gate,
+    copies of checkpoints, `local_first` and a command's `min_nodes` are what the batch script does
+    under Slurm. A `kind: TrainJob` needs Kubeflow Trainer among the add-ons, and Kubernetes.
     """
     kubernetes = context.kubernetes
     if kubernetes is None:
