@@ -78,6 +78,26 @@ def test_the_options_are_the_published_ones_but_for_named_departures(
     assert f"#SBATCH --ntasks-per-node={recipe['tasks_per_node']}\n" in script
 
 
+def test_nccl_s_tests_are_started_as_published() -> None:
+    """aws-samples/awsome-distributed-training, micro-benchmarks/nccl-tests/slurm at 01b6b78f."""
+    published = (
+        "--mpi=pmix --cpu-bind=none /opt/nccl-tests/build/all_reduce_perf -b 8 -e 16G -f 2 -g 1 "
+        "-c 1 -n 100"
+    )
+    pmix, unbound, *words = published.split()
+    work = {"n": {"framework": "mpi", "nodes": 2, "command": words}}
+    loaded = load_text(SPEC + yaml.safe_dump({"workloads": work}))
+    assert loaded.spec is not None, loaded.diagnostics
+    script = batch_scripts(loaded.spec, load_catalog())["n"]
+
+    assert f"exec {' '.join(words)}\n" in script
+    assert f"  {pmix} \\\n" in script
+    assert "#SBATCH --ntasks-per-node=8\n" in script
+    # There a process has all cores; here its share of them, in the order of the GPUs.
+    assert unbound not in script
+    assert "--cpus-per-task=28 --distribution=block:block --cpu-bind=cores" in script
+
+
 def test_ray_is_given_no_gpus_where_none_is_real() -> None:
     local = SPEC.replace("{provider: bare-metal, ssh: {user: ops}}", "{provider: local}")
     local = re.sub(r", hosts: mgmt01", "", local)
