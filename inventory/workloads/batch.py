@@ -14,6 +14,7 @@ from ...schemas.spec import (
 )
 from ...schemas.spec.units import Duration
 from ..compile.gpu.nccl import node_environment
+from ..compile.slurm.daemons import job_scratch
 from ..compile.slurm.job_programs import PROGRAMS
 from .checkpoints import WriteSpeed, copy_folders, folder, interval
 from .launch import binds_near_gpus, is_one_per_node, near_gpu, node_program
@@ -312,12 +313,13 @@ def _apptainer(workload: Workload, place: Place, checkpoints: str | None) -> lis
     """Return Apptainer's line before a program (cmd/internal/cli/action_flags.go).
 
     The environment, /dev with its channels of IMEX, and the user's home folder are there by its
-    own defaults.
+    own defaults; the job's folder on the node's disks, which is its TMPDIR, is not.
     """
     if workload.sif is None:
         return []
     gpus = "--rocm" if place.node.has_gpu_of("amd") else "--nv"
-    full = _mounts(workload, place, checkpoints)
+    own = job_scratch(place.node.spec, place.node.cluster)
+    full = [*_mounts(workload, place, checkpoints), *([f"{own}:{own}"] if own else [])]
     return [
         f"apptainer exec{f' {gpus}' if place.has_real_gpus else ''}",
         *([f"--bind={shlex.quote(','.join(full))}"] if full else []),

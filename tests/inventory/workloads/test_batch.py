@@ -252,7 +252,10 @@ def test_a_gate_is_before_a_job_or_after_it_as_written(gate: str, options: list[
     assert [word for word in script.split() if word.startswith("--gate")] == options
 
 
-LIBEXEC = "/usr/local/libexec/gcluster"
+FOLDERS = (
+    "/work/llm:/work/llm,/scratch:/scratch,/usr/local/libexec/gcluster:/usr/local/libexec/gcluster"
+    ":ro,/opt/data:/opt/data,/local:/local"
+)
 APPTAINER = ("apptainer", "exec", "--nv", "--rocm", "--bind", "--cwd")
 """What may start a container of Apptainer: its cmd/internal/cli/action_flags.go at 00e9b038."""
 
@@ -264,6 +267,7 @@ def test_a_workload_with_a_sif_runs_in_apptainer_with_its_folders(machine: str) 
         "    nodes: 1\n    chdir: /work/llm\n    sif: /scratch/train.sif\n"
         "    mounts: [/opt/data]\n",
     )
+    written = written.replace("{type: slurm}", "{type: slurm, job_scratch: /local}")
     spec = load_text(written).spec
     assert spec is not None
     script = batch_scripts(spec, load_catalog())["noticed"]
@@ -273,7 +277,7 @@ def test_a_workload_with_a_sif_runs_in_apptainer_with_its_folders(machine: str) 
         "apptainer",
         "exec",
         "--nv" if machine == "dgx-h100" else "--rocm",
-        f"--bind=/work/llm:/work/llm,/scratch:/scratch,{LIBEXEC}:{LIBEXEC}:ro,/opt/data:/opt/data",
+        f"--bind={FOLDERS}",
         "--cwd=/work/llm",
         "/scratch/train.sif",
         "bash",
