@@ -53,8 +53,8 @@ ORDER = (
     "gke-tcpxo-installer", "gke-gib-installer",
     "aws-fsx-csi-driver", "azurelustre-csi-driver", "csi-driver-nfs",
     "aws-mountpoint-s3-csi-driver", "blob-csi-driver", "local-path-provisioner",
-    MONITORING, "metrics-server", "jobset", "mpi-operator", "kubeflow-trainer",
-    "provisioning-requests", "cluster-autoscaler", "kueue",
+    MONITORING, "metrics-server", "node-problem-detector", "jobset", "mpi-operator",
+    "kubeflow-trainer", "provisioning-requests", "cluster-autoscaler", "kueue",
 )  # fmt: skip
 """The pod network first, what jobs need next, and last what admits jobs of kinds that are there."""
 _NETWORKS = {"cilium": ("cilium",), "calico": ("calico-crds", "tigera-operator")}
@@ -164,6 +164,25 @@ def _local_path_values(facts: KubernetesFacts) -> dict[str, Json]:
     }
 
 
+def detector_values() -> dict[str, Json]:
+    """Return what the node problem detector reads of a node with containerd, and where it runs.
+
+    Its configurations as the image has them (kubernetes/node-problem-detector v1.35.1, config/);
+    the one that restarts kubelets is not among them: that is the guard's and `repair`'s.
+    """
+    return {
+        "settings": {
+            "log_monitors": ["/config/kernel-monitor.json", "/config/readonly-monitor.json"],
+            "custom_plugin_monitors": [
+                "/config/kernel-monitor-counter.json",
+                "/config/systemd-monitor-counter.json",
+            ],
+            "prometheus_address": "127.0.0.1",
+        },
+        "tolerations": [{"operator": "Exists"}],
+    }
+
+
 def _values() -> dict[str, Callable[[KubernetesFacts], dict[str, Json]]]:
     return {
         "cilium": cilium_values,
@@ -178,6 +197,7 @@ def _values() -> dict[str, Callable[[KubernetesFacts], dict[str, Json]]]:
         "aws-efa-device-plugin": _efa_values,
         "local-path-provisioner": _local_path_values,
         "cluster-autoscaler": autoscaler_values,
+        "node-problem-detector": lambda _: detector_values(),
         "kueue": kueue_values,
         MONITORING: stack_values,
         "kubeflow-trainer": lambda _: {"jobset": {"install": False}},

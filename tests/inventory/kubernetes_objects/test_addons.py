@@ -244,3 +244,36 @@ def test_an_add_on_that_is_a_manifest_is_a_file_of_objects() -> None:
         name = addon.repository.rpartition("/")[2]
         is_objects = name.endswith((".yaml", ".yml")) and name != "kustomization.yaml"
         assert addon.kind == "helm" or is_objects, addon.name
+
+
+def test_the_problem_detector_reads_logs_of_nodes_with_containerd_and_restarts_nothing() -> None:
+    """deliveryhero/helm-charts at 17aac33, stable/node-problem-detector/values.yaml."""
+    facts = facts_of(spec_of("campus"))
+    named = [*facts.scheduler.addons, "node-problem-detector"]
+    scheduler = msgspec.structs.replace(facts.scheduler, addons=named)
+    spec = msgspec.structs.replace(facts.spec, scheduler=scheduler)
+    (chosen,) = [
+        one for one in chosen_addons(facts_of(spec)) if one.addon.name == "node-problem-detector"
+    ]
+    theirs = {
+        "log_monitors": [
+            "/config/kernel-monitor.json",
+            "/config/docker-monitor.json",
+            "/config/readonly-monitor.json",
+        ],
+        "custom_plugin_monitors": [],
+        "prometheus_address": "0.0.0.0",  # noqa: S104  # the chart's
+    }
+    settings: Any = chosen.values["settings"]
+    assert settings.keys() == theirs.keys()
+    kept = [name for name in theirs["log_monitors"] if "docker" not in name]
+    assert settings["log_monitors"] == kept
+    monitors = [*settings["log_monitors"], *settings["custom_plugin_monitors"]]
+    assert not [name for name in monitors if "health-checker" in name]
+    assert (
+        settings["prometheus_address"] == "127.0.0.1"
+    )  # nothing scrapes it, so nothing reaches it
+    # theirs: effect NoSchedule alone
+    assert chosen.values["tolerations"] == [{"operator": "Exists"}]
+    assert chosen.addon.privileged  # /dev/kmsg
+    assert chosen.addon.name in ORDER
