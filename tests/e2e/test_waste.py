@@ -8,6 +8,7 @@ Nodes are containers that exist already, in an ssh-fleet whose owner pays $20 an
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -312,6 +313,19 @@ def test_a_report_has_both_accounts_and_stays_after_the_jobs_end(cluster: LiveCl
     page = cluster.gcluster("report", file, "--format", "html").stdout
     assert "<script>" not in page
     assert cluster.on("gpu02", "cat /run/gcluster/gpu-jobs/*") == ""
+
+
+def test_a_job_that_is_followed_shows_how_busy_its_gpus_are_and_what_it_cost(
+    cluster: LiveCluster,
+) -> None:
+    """It has 8 GPUs of a node at $20 an hour and uses none; the first line is due at 60 s."""
+    cluster.on("head01", "scancel --user=ada; scancel --user=bob")
+    words = ("--nodes", "1", "--account", "nlp", "--user", "ada", "--", "sleep", "90")
+    done = cluster.gcluster("run", str(cluster.spec), *words)
+
+    line = r"job \d+: runs for 00:01:(\d\d), 8 GPUs 0% active \(simulated\), \$(0\.\d\d) so far"
+    [(seconds, usd)] = re.findall(line, done.stderr + done.stdout)
+    assert float(usd) == pytest.approx(20 * (60 + int(seconds)) / 3600, abs=0.005)
 
 
 FAULTS = {
