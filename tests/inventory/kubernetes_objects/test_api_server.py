@@ -7,6 +7,7 @@ names that are too long. Kinds of add-ons are held against their CRDs where thos
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,10 +17,13 @@ import pytest
 from bench.simulated.api_server import ApiServer
 from tests.lifecycle.kubernetes.addons.api import LocalKubectl
 
+from gcluster.inventory.compile.kubernetes_objects.devices.fabric import network_objects
 from gcluster.lifecycle.kubernetes.addons.ownership import establish
 
 from .compiled import NAMES, Object, objects_of
 from .crds import MODULES, crds
+from .test_cloud_fabrics import facts_from
+from .test_network_operator import AKS
 from .test_rules import ESCAPES
 from .test_templates import pods_of, templates_of
 from .test_valid import THIRD_PARTY
@@ -209,3 +213,18 @@ def test_what_only_a_server_finds_is_found(api: Any) -> None:
     answer = api.apply([quota], dry=True)
     assert answer.returncode != 0
     assert "quantities must match" in answer.stderr
+
+
+def test_what_lifts_the_limit_of_locked_memory_under_aks_is_taken(api: Any) -> None:
+    (daemons,) = [one for one in network_objects(facts_from(AKS)) if one["kind"] == "DaemonSet"]
+    namespace = {"name": daemons["metadata"]["namespace"]}
+    api.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": namespace}])
+    _taken(api, [daemons])
+
+
+def test_the_size_of_etcds_file_is_on_the_servers_page_as_the_alert_reads_it(api: Any) -> None:
+    page = api.kubectl("get", "--raw", "/metrics").stdout
+    (size,) = re.findall(
+        r'^apiserver_storage_size_bytes\{storage_cluster_id="etcd-0"\} (\S+)$', page, re.MULTILINE
+    )
+    assert 0 < float(size) < 2**30
