@@ -193,6 +193,9 @@ def test_a_backup_killed_at_any_step_on_the_control_plane_is_none_and_the_next_o
     assert points >= 4
 
 
+PREPARE = ["prepare", "token", "head1=https://head1:2380"]
+
+
 class Killed(BaseException):
     """The process ends here."""
 
@@ -231,6 +234,42 @@ def test_a_backup_killed_between_its_writes_to_the_state_is_none_and_the_next_on
     assert writes >= 2
     restored = restore_etcd(cluster, planes.hosts(), planes, last.id, discard=True)
     assert restored.saved == last
+
+
+@pytest.mark.parametrize("verb", ["prepare", "replace"])
+def test_a_restore_killed_at_any_step_on_the_control_plane_is_done_by_the_next(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    made: dict[Path, Planes] = {}
+
+    def begin(here: Path) -> int:
+        planes = made[here] = Planes(here, HEADS[:1])
+        node = planes.nodes["head1"]
+        with monkeypatch.context() as alive:
+            alive.delenv("PYTHONPATH")
+            saved = save_etcd(cluster, planes.hosts(), planes)
+            archive = cluster.vault.unseal(f"etcd/{saved.id}", saved.id) or b""
+            (node.root / SEED.strip("/")).write_bytes(archive)
+            if verb == "replace":
+                assert node.run("kubernetes-state.py", *PREPARE)[0] == 0
+        return node.run("kubernetes-state.py", *(PREPARE if verb == "prepare" else ["replace"]))[0]
+
+    points = 0
+    for step, here in kill_points(begin, tmp_path, monkeypatch):
+        planes = made[here]
+        restore_etcd(cluster, planes.hosts(), planes, None, discard=True)
+        assert planes.data() == {"head1": "of head1"}
+        root = planes.nodes["head1"].root
+        manifests = {path.name for path in (root / "etc/kubernetes/manifests").iterdir()}
+        assert manifests == {"etcd.yaml", "kube-apiserver.yaml"}
+        kept = {
+            path.read_text().strip() for path in (root / "var/lib/etcd").glob("data.before-*/db")
+        }
+        assert "newer" in kept
+        assert not (root / SEED.strip("/")).exists()
+        assert not (root / "var/lib/gcluster/kubernetes-state.db").exists()
+        points = step
+    assert points >= 5
 
 
 @pytest.mark.parametrize("names", [HEADS[:1], HEADS])

@@ -227,9 +227,12 @@ def lay(snapshot: Path, name: str, members: dict[str, str], token: str) -> None:
 
 
 def exchange() -> None:
-    """Put the prepared data into etcd's folder."""
+    """Put the prepared data into etcd's folder; what was there keeps a name of its own."""
     if DATA.exists():
-        DATA.rename(DATA.with_name(f"data.before-{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}"))
+        before = f"data.before-{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}"
+        while DATA.with_name(before).exists():
+            before += "-again"
+        DATA.rename(DATA.with_name(before))
     FRESH.rename(DATA)
 
 
