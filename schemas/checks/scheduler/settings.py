@@ -130,7 +130,10 @@ def slurm_metrics_open(context: CheckContext) -> Iterator[Finding]:
     slurm = context.slurm
     if slurm is None or "MetricsType" not in slurm.settings.slurm:
         return
-    if "MetricsAuthUsers" in slurm.settings.slurm:
+    have, known = _controllers_slurm(context), settings_of_files()["slurm"]
+    releases = known.releases("MetricsType")
+    is_too_old = bool(have and releases and releases.since and older(have, releases.since))
+    if "MetricsAuthUsers" in slurm.settings.slurm or is_too_old:  # GC555
         return
     path = (*_PLACE, "slurm", "MetricsType")
     elastic = any(pool.is_elastic for pool in context.pools.values())
