@@ -25,6 +25,7 @@ from gcluster.inventory.dashboards import boards
 
 from .conftest import LiveCluster, until
 from .room import Room, podman, started_room
+from .sinks import ASK, HOOK, SINK
 
 pytestmark = [pytest.mark.local, pytest.mark.waste]
 
@@ -63,55 +64,6 @@ cd /tmp
 as_user() {{ runuser -u "$1" -- sbatch -N1 -A "$2" --gpus "$3" -w "$4" -J "$5" --wrap "$6"; }}
 as_user ada nlp 4 gpu01 train 'python3 -c "while True: pass"'
 as_user bob vision 8 gpu02 '{HOSTILE}' 'sleep 3600'
-"""
-
-
-SINK = """
-import socketserver
-class Sink(socketserver.StreamRequestHandler):
-    def handle(self):
-        say = lambda text: self.wfile.write(text.encode() + b"\\r\\n")
-        say("220 sink")
-        in_mail = False
-        for raw in self.rfile:
-            line = raw.decode().rstrip()
-            with open("/root/mails", "a") as file:
-                print(line, file=file)
-            if in_mail:
-                in_mail = line != "."
-                if not in_mail:
-                    say("250 kept")
-                continue
-            in_mail = line == "DATA"
-            say("354 go on" if in_mail else "250 sink")
-            if line == "QUIT":
-                return
-socketserver.ThreadingTCPServer(("127.0.0.1", 2525), Sink).serve_forever()
-"""
-HOOK = """
-import http.server, json, time
-class Hook(http.server.BaseHTTPRequestHandler):
-    def do_POST(self):
-        posted = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        with open("/root/posts", "a") as file:
-            print(json.dumps({"at": time.time(), **posted}), file=file)
-        self.send_response(200)
-        self.end_headers()
-http.server.ThreadingHTTPServer(("127.0.0.1", 2526), Hook).serve_forever()
-"""
-ASK = """
-import base64, json, ssl, sys, urllib.error, urllib.parse, urllib.request
-folder = "/etc/gcluster/prometheus/"
-password = sys.argv[2].encode() if sys.argv[2:] else open(folder + "password", "rb").read()
-login = base64.b64encode(b"gcluster:" + password).decode()
-query = urllib.parse.urlencode({"query": sys.argv[1]})
-asked = urllib.request.Request("https://localhost:9090/api/v1/query?" + query)
-asked.add_header("Authorization", "Basic " + login)
-context = ssl.create_default_context(cafile=folder + "ca.pem")
-try:
-    print(urllib.request.urlopen(asked, context=context, timeout=10).read().decode())
-except urllib.error.HTTPError as refused:
-    print(refused.code)
 """
 
 
@@ -439,3 +391,37 @@ def test_a_prometheus_that_has_stopped_is_an_error_with_its_cause(cluster: LiveC
 
     assert "GC1198" in output
     assert "head01" in output
+
+
+def test_an_exported_report_is_the_same_after_down_and_elsewhere(
+    cluster: LiveCluster, room: Room, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.on("head01", "systemctl start prometheus")
+    report = ("report", str(cluster.spec), "--since", "2h")
+
+    def both_are_measured() -> bool:
+        found = json.loads(
+            cluster.gcluster(*report, "--format", "json", expect=None).stdout or "{}"
+        )
+        used = {use["account"]: use["usd"] or 0 for use in found.get("accounts", ())}
+        return used.keys() >= {"nlp", "vision"} and min(used["nlp"], used["vision"]) > 0
+
+    until(both_are_measured, seconds=180)
+    before = cluster.json(*report, "--export", str(tmp_path / "kept.json"))
+    shown = {
+        form: cluster.gcluster("report", str(tmp_path / "kept.json"), "--format", form).stdout
+        for form in ("csv", "html")
+    }
+    cluster.gcluster("down", str(cluster.spec), "--yes")
+    for host in room.hosts:
+        podman("stop", "--time", "0", f"{room.name}-{host}")
+
+    # Another person's machine: no spec, no state, no key, and none of the hosts answers.
+    elsewhere = LiveCluster(tmp_path)
+    elsewhere.spec.unlink()
+    monkeypatch.chdir(tmp_path)
+    assert cluster.gcluster(*report, expect=None).returncode != 0
+    assert elsewhere.json("report", "kept.json") == before
+    for form, text in shown.items():
+        assert elsewhere.gcluster("report", "kept.json", "--format", form).stdout == text
+    assert not elsewhere.data.exists()
