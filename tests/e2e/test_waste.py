@@ -40,7 +40,7 @@ sites:
     hosts: [{hosts}]
 pools:
   head: {{site: room, role: controller, hosts: [head01]}}
-  gpu: {{site: room, machine: sim.h100x8, hosts: [gpu01, gpu02]}}
+  gpu: {{site: room, machine: sim.h100x8, hosts: [gpu01, gpu02, gpu03, gpu04]}}
 scheduler:
   type: slurm
   accounts: {{nlp: {{share: 60, users: [ada]}}, vision: {{share: 40, users: [bob]}}}}
@@ -58,6 +58,7 @@ budget: {{expires: 30d}}
 hooks: {{site: {{type: script, path: site.sh, pools: [gpu], timeout: 5m}}}}
 smoke: {{allreduce: {{sizes: 8B..64KiB, iterations: 1}}}}
 """
+GPU_NODES = ("gpu01", "gpu02", "gpu03", "gpu04")
 HOSTILE = 'a"} 1 <script>alert(1)</script>|x'
 JOBS = f"""
 cd /tmp
@@ -70,7 +71,7 @@ as_user bob vision 8 gpu02 '{HOSTILE}' 'sleep 3600'
 @pytest.fixture(scope="module")
 def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Room]:
     hosts, more = (
-        ("head01", "gpu01", "gpu02"),
+        ("head01", *GPU_NODES),
         {
             "head01": ("--tmpfs=/fault:size=32m", "--cap-add=NET_ADMIN"),
             "gpu01": ("--restart=always",),  # as a machine, it is back after `systemctl reboot`
@@ -137,9 +138,9 @@ def test_the_waste_of_two_jobs_is_that_of_the_calculation_by_hand(cluster: LiveC
     assert (busy["account"], busy["name"], busy["usd_per_hour"]) == ("nlp", "train", 10)
     assert busy["active"] > 0
     assert busy["wasted_usd_per_hour"] == pytest.approx(10 * (1 - busy["active"]))
-    # 2 nodes at $20; the other 4 GPUs of gpu01 are no one's
-    assert now["usd_per_hour"] == 40
-    assert now["unused_usd_per_hour"]["idle"] == pytest.approx(10)
+    # 4 nodes at $20; the other 4 GPUs of gpu01 are no one's, and so are gpu03 and gpu04
+    assert now["usd_per_hour"] == 80
+    assert now["unused_usd_per_hour"]["idle"] == pytest.approx(10 + 2 * 20)
     assert now["simulated"] is True
 
 
@@ -223,9 +224,9 @@ def test_certificates_are_rotated_and_no_scrape_fails(cluster: LiveCluster) -> N
     rotated = cluster.json("rotate", "monitoring", str(cluster.spec))
     time.sleep(45)
 
-    assert (sorted(rotated["changed"]), rotated["left"]) == (["gpu01", "gpu02", "head01"], {})
-    # three nodes, two of them with GPUs
-    assert least_up(f"{round(time.monotonic() - began)}s") == (5, 1)
+    assert (sorted(rotated["changed"]), rotated["left"]) == ([*GPU_NODES, "head01"], {})
+    # five nodes, four of them with GPUs
+    assert least_up(f"{round(time.monotonic() - began)}s") == (9, 1)
     assert cluster.on("head01", "cat /etc/gcluster/prometheus/password") != before
     assert cluster.on("head01", f"python3 /root/ask.py up '{before.strip()}'").strip() == "401"
     assert cluster.on("gpu01", "grep -c BEGIN /etc/gcluster/node_exporter/ca.pem").strip() == "1"
@@ -338,9 +339,9 @@ def test_a_rolling_change_and_a_reboot_of_ours_send_no_alert(cluster: LiveCluste
 
     # one after the other, and away each
     assert rebooted == ["gpu01"]
-    assert {labels["instance"]: least for labels, least in away} == {"gpu01": 0, "gpu02": 0}
-    assert [least for _, least in at_once] == [1]
-    assert fired == {("NodeOutOfService", "gpu01"), ("NodeOutOfService", "gpu02")}
+    assert {labels["instance"]: least for labels, least in away} == dict.fromkeys(GPU_NODES, 0)
+    assert [least for _, least in at_once] == [len(GPU_NODES) - 1]
+    assert fired == {("NodeOutOfService", node) for node in GPU_NODES}
     assert late == {}
 
 
