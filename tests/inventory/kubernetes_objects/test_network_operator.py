@@ -7,7 +7,6 @@ don't is listed with its reason, and so is each field that is another.
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import yaml
@@ -34,12 +33,13 @@ NOT_SET_UP = {
 
 
 def published(kind: str, name: str = "") -> dict[str, Any]:
-    """Return an example of a kind, its texts of JSON read."""
-    documents = yaml.safe_load_all(Path(PUBLISHED).read_text(encoding="utf-8"))
-    (found,) = [
-        one for one in documents if one["kind"] == kind and one["metadata"]["name"].startswith(name)
+    """Return what is written down of an example of a kind."""
+    settings = yaml.safe_load(PUBLISHED.read_text(encoding="utf-8"))["settings"]
+    found: list[dict[str, Any]] = [
+        one for one in settings if one["kind"] == kind and one["metadata"]["name"].startswith(name)
     ]
-    return dict(_read(found))
+    (example,) = found
+    return example
 
 
 def ours(case: str, kind: str) -> dict[str, Any]:
