@@ -92,7 +92,10 @@ def test_pods_that_wait_get_as_many_nodes_as_they_need(elastic: Elastic) -> None
 
 
 def test_who_has_joined_is_scraped(elastic: Elastic) -> None:
-    until(lambda: elastic.answering() == {"node": 2, "gpu": 2, "kubelet": 2}, seconds=90)
+    # Exporters run up to 30 s after the first pod. Then 10 s until a node is in the figures of
+    # Kubernetes, 15 until they are scraped, 15 until it is listed, 30 until its kubelet is scraped:
+    # 100 s where nothing else runs.
+    until(lambda: elastic.answering() == {"node": 2, "gpu": 2, "kubelet": 2}, seconds=180)
 
 
 def test_up_leaves_them_as_they_are(elastic: Elastic) -> None:
