@@ -25,6 +25,9 @@ if is_available():
     TCPStore.__init__ = _without_libuv
 END
 
+# As an installed package is: otherwise each process of those who may not write here compiles it at each start.
+python3 -m compileall -q -j 0 -x '/tests?/' "$packages" || true # some files are templates
+
 python3 -m venv --without-pip --system-site-packages "$folder"
 python3=$folder/bin/python3
 echo "$packages" > "$("$python3" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/debian.pth"
