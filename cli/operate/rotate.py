@@ -2,7 +2,9 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
+
+import typer
 
 from ...inventory.hosts import ClusterInventory
 from ...lifecycle.cluster.cluster import open_cluster
@@ -11,6 +13,7 @@ from ...lifecycle.cluster.outcome import Exit
 from ...lifecycle.cluster.progress import Reporter
 from ...lifecycle.nodes.ssh import SshSession
 from ...lifecycle.operations.rotate.at_rest import rotate_at_rest
+from ...lifecycle.operations.rotate.authorities import rotate_authorities
 from ...lifecycle.operations.rotate.kept import Rotated, rotate_secret, rotate_tunnels
 from ...lifecycle.operations.rotate.monitoring import rotate_monitoring
 from ...lifecycle.operations.rotate.munge import rotate_munge
@@ -145,6 +148,25 @@ def service_accounts(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
     again.
     """
     return rotated(cluster, fmt, "service-accounts", rotate_service_accounts)
+
+
+@app.command("certificate-authority")
+def certificate_authority(
+    cluster: Target,
+    now: Annotated[
+        bool, typer.Option("--now", help="Don't wait for pods that trust the old ones alone.")
+    ] = False,
+    fmt: OutputFormat = Format.TEXT,
+) -> Exit:
+    """Rotate Kubernetes' certificate authorities; pods go on.
+
+    Those of etcd and the front proxy too. Everyone trusts the new ones too, then all certificates
+    are made again, then the old ones are trusted no more: kubeconfigs of before are refused. Exit
+    code 3 when accounts' pods with a token started before: run it again when they have ended.
+    Stopped half-way, too.
+    """
+    what = partial(rotate_authorities, now=now)
+    return rotated(cluster, fmt, "certificate-authority", what)
 
 
 @app.command("tunnels")

@@ -86,7 +86,17 @@ def output_of(*command: str, stdin: str | None = None) -> str:
 
 
 def join_credentials(host: str, role: str) -> dict[str, str]:
-    """Return the token, the CA's hash and, for a control plane, the certificates' key."""
+    """Return the token, the CA's hash and, for a control plane, the certificates' key.
+
+    Raises:
+        Failed: a command failed; or a control plane is to join while authorities are exchanged,
+            whose controller manager would sign nothing.
+    """
+    if role == "controller" and system_path(f"{SETTINGS}/authorities-next").exists():
+        raise Failed(
+            "the certificate authorities are exchanged: gcluster rotate certificate-authority goes"
+            " on with that; a control plane joins after it"
+        )
     output_of(
         "kubectl",
         f"--kubeconfig={ADMIN}",

@@ -13,6 +13,7 @@ LISTS = {
     "cli/operate": "one module for each verb of a section of the help",
     "plugins/modules": "Ansible looks for a collection's modules in this one folder",
     "plugins/module_utils": "what these modules share, as flat as collections have it",
+    "roles/kubernetes/files/libexec": "programs of hosts, which units name by this one folder",
 }
 """Folders of code that may have more children -> why."""
 

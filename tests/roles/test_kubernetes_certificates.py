@@ -133,6 +133,14 @@ def test_what_reads_renewed_certificates_is_restarted_once(tmp_path: Path) -> No
     assert manifest.read_bytes() == before
 
 
+def test_nothing_is_renewed_while_the_authorities_are_exchanged(tmp_path: Path) -> None:
+    plane = ControlPlane(tmp_path, days=30)
+    (plane.root / "gcluster/authorities-next").mkdir()
+    done = plane.renew()
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert plane.is_old()
+
+
 @pytest.mark.parametrize("kill", ["torn", "renewed"])
 def test_a_renewal_that_was_killed_is_done_by_the_next(tmp_path: Path, kill: str) -> None:
     plane = ControlPlane(tmp_path, days=30)

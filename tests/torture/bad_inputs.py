@@ -121,6 +121,7 @@ VERBS: dict[str, tuple[str, ...]] = {
     "state repair": ("--yes",),
     "state upgrade": ("--yes",),
     "rotate at-rest": (),
+    "rotate certificate-authority": (),
     "rotate munge": (),
     "rotate service-accounts": (),
     "rotate jwt": (),

@@ -109,9 +109,11 @@ def rotated_encryption_text(result: RotatedEncryption) -> str:
 
 def rotated_text(result: Rotated) -> str:
     """Return which machines have the new key, and which have not and why."""
-    lines = [f"{fold(result.changed)}: new key"]
+    lines = [f"{fold(result.changed)}: new key"] * bool(result.changed)
     lines += [f"{name}: left with the old key: {printable(w)}" for name, w in result.left.items()]
     lines += [f"gcluster up {result.cluster} gives it to them"] * bool(result.left)
+    lines += [f"waits for {name}: {printable(why)}" for name, why in result.waits_for.items()]
+    lines += ["run it again when they have ended, or with --now"] * bool(result.waits_for)
     return "\n".join(lines)
 
 

@@ -41,8 +41,10 @@ class Rotated(msgspec.Struct, frozen=True, kw_only=True):
     chart the Secrets that have new ones."""
     left: dict[str, str] = {}
     """Machine -> why it has the old key or none; `gcluster up` gives it the new one."""
+    waits_for: dict[str, str] = {}
+    """NAMESPACE/POD -> why a rotation goes on only when it has ended or was made again."""
     exit_code: Exit
-    """PENDING when a machine was left."""
+    """PENDING when a machine was left, or a pod is waited for."""
 
 
 def rotate_secret(

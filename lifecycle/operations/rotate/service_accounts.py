@@ -18,14 +18,13 @@ from collections.abc import Mapping
 import msgspec
 
 from ....inventory.hosts import ClusterInventory, Host
-from ....schemas.derived.control_planes import managed_by
-from ....schemas.spec import ClusterSpec, KubernetesScheduler
 from ....schemas.structure.decoding import decode_json
-from ...cluster.outcome import Exit, LifecycleError, failure
+from ...cluster.outcome import Exit, failure
 from ...cluster.progress import Reporter, StageProgress
-from ...nodes.ssh import Answer, SshSession, Unreachable
+from ...nodes.ssh import Answer, SshSession
 from ...nodes.ssh.arguments import AS_ROOT
 from ...up.run import Run
+from .control_planes import answered, control_planes
 from .kept import Rotated
 
 TOOL = f"{AS_ROOT} /usr/local/libexec/gcluster/kubernetes-service-accounts.py"
@@ -59,7 +58,7 @@ def rotate_service_accounts(
             tokens of the key that would be dropped (GC1033); a control plane can't be reached, or
             doesn't take the key (GC999): run it again, which goes on.
     """
-    planes = _control_planes(run.cluster.spec, hosts)
+    planes = control_planes(run.cluster.spec, hosts)
     keys = {
         plane.name: decode_json(_answered(plane, answer).encode(), Keys)
         for plane in planes
@@ -77,17 +76,6 @@ def rotate_service_accounts(
             report(StageProgress(name="rotate", done=done + 1, total=len(planes), detail=detail))
     names = tuple(plane.name for plane in planes)
     return Rotated(cluster=run.cluster.name, changed=names, exit_code=Exit.OK)
-
-
-def _control_planes(spec: ClusterSpec, hosts: ClusterInventory) -> list[Host]:
-    planes = [host for host in hosts.with_role("controller") if host.connection == "ssh"]
-    if not isinstance(spec.scheduler, KubernetesScheduler) or managed_by(spec) or not planes:
-        raise failure(
-            "GC908",
-            f"{spec.name} has no control planes of Kubernetes whose keys are its own",
-            hint="a cloud's control plane exchanges its keys itself",
-        )
-    return planes
 
 
 def _refuse_within_the_hour(keys: Mapping[str, Keys]) -> None:
@@ -113,19 +101,10 @@ def _next_key(planes: list[Host], keys: Mapping[str, Keys], session: SshSession)
 
 
 def _answered(plane: Host, answer: Answer) -> str:
-    if not isinstance(answer, Unreachable) and answer.returncode == 0:
-        return answer.stdout
-    raise _stopped(plane, answer)
-
-
-def _stopped(plane: Host, answer: Answer) -> LifecycleError:
-    if isinstance(answer, Unreachable):
-        why = answer.reason
-    else:
-        why = "; ".join(answer.stderr.strip().splitlines()[-2:]) or f"exit {answer.returncode}"
-    return failure(
-        "GC999",
-        f"{plane.name} doesn't take another key: {why}",
+    return answered(
+        plane,
+        answer,
+        refused="doesn't take another key",
         detail="tokens of the key before are taken by every control plane",
-        hint="gcluster rotate service-accounts, once more: it goes on where it ended",
+        again="gcluster rotate service-accounts",
     )

@@ -219,6 +219,14 @@ def test_a_node_gets_no_certificates_and_its_earlier_node_is_deleted(node: Node)
     assert "delete node gpu001 --ignore-not-found" in node.calls()[0]
 
 
+def test_no_control_plane_joins_while_the_authorities_are_exchanged(node: Node) -> None:
+    node.file(f"{SETTINGS}/authorities-next/authorities.json", "{}")
+    done = node.call("kubernetes_join_token", {"role": "controller", "host": "cp2"})
+    assert done["failed"]
+    assert "gcluster rotate certificate-authority goes on" in done["msg"]
+    assert node.calls() == []
+
+
 def test_check_mode_makes_no_token(node: Node) -> None:
     done = node.call("kubernetes_join_token", {"role": "node", "host": "gpu001"}, check=True)
     assert (done["changed"], done["token"]) == (True, "")

@@ -7,11 +7,16 @@ usage: kubernetes-certificates.py           prints {path: days left} of all but 
        kubernetes-certificates.py --keys    restarts what reads the keys of secrets at rest and of
                                             service accounts, where one is younger than its
                                             manifest; prints what it did
+       kubernetes-certificates.py --authorities
+                                            makes all certificates again where one isn't by the
+                                            first certificate of its authority's file, and restarts
+                                            what reads them; prints what it did
 
-The timer kubernetes-certificates runs the second one each week: an upgrade of Kubernetes renews
-them anyway. It may be killed at any point: what kubeadm had begun to write is restored first, what
-reads a certificate is restarted as long as its manifest is older, and a manifest is replaced whole,
-by one of which an annotation differs.
+The timer kubernetes-certificates runs the second one each week, which renews nothing while the
+authorities are exchanged (kubernetes-authorities.py): an upgrade of Kubernetes renews them anyway.
+It may be killed at any point: what kubeadm had begun to write is restored first, what reads a
+certificate is restarted as long as its manifest is older, and a manifest is replaced whole, by one
+of which an annotation differs.
 
 GCLUSTER_KUBERNETES replaces /etc/kubernetes where a test has another folder.
 """
@@ -25,6 +30,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from datetime import datetime, timezone
 from pathlib import Path
@@ -38,12 +44,15 @@ ASIDE = ROOT / "gcluster"
 """On the same file system, and outside of the kubelet's folder."""
 BEFORE = ASIDE / "certificates-before"
 """Copies of what a renewal writes, while it lasts."""
+EXCHANGED = ASIDE / "authorities-next"
+"""There while the authorities are exchanged."""
 READERS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-vip")
 KEYS = {
     "kube-apiserver": (ASIDE / "encryption.yaml", PKI / "sa.key", PKI / "sa.pub"),
     "kube-controller-manager": (PKI / "sa.key",),
 }
 """Static pod -> the keys that it reads when it starts."""
+_CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----\n", re.DOTALL)
 RESTARTED = "gcluster.local/restarted"
 _READY_WITHIN_S = 240
 """The kubelet reads its manifests every 20 s, and waits for a pod that ends for 30 s."""
@@ -54,19 +63,61 @@ def main() -> None:
     if "--keys" in sys.argv:
         read_keys()
         return
+    if "--authorities" in sys.argv:
+        put_back()
+        reissue()
+        read_again([*PKI.rglob("*.crt"), *holders()])
+        return
     if "--renew" not in sys.argv:
         print(json.dumps(days_left()))
         return
     put_back()
     low = sorted(name for name, days in days_left().items() if days < RENEWED_BELOW_DAYS)
-    if low:
+    if low and not EXCHANGED.exists():
         renew()
         print(f"renewed, since they would have run out soon: {', '.join(low)}")
-    newest = max((path.stat().st_mtime for path in holders()), default=0.0)
+    read_again(holders())
+
+
+def read_again(files: list[Path]) -> None:
+    """Restart what reads certificates, where one of these files is younger than its manifest."""
+    newest = max((path.stat().st_mtime for path in files), default=0.0)
     restarted = [name for name in READERS if restart(MANIFESTS / f"{name}.yaml", newest)]
     if restarted:
         print(f"restarted, to read their certificates: {', '.join(restarted)}")
         wait_until_ready("kube-apiserver", "etcd")
+
+
+def reissue() -> None:
+    """Have certificates be by the first of an authority's file, and kubeconfigs trust all."""
+    if not all(is_issued(path) for path in holders()):
+        renew()
+        print("made all certificates again")
+    trusted = base64.b64encode((PKI / "ca.crt").read_bytes()).decode()
+    for config in (ROOT / name for name in CONFIGS):
+        if not config.exists():
+            continue
+        text = config.read_text()
+        made = re.sub(r"(certificate-authority-data: )\S+", rf"\g<1>{trusted}", text)
+        if made != text:  # kubeadm writes the first one alone
+            fresh = ASIDE / f".{config.name}.new"
+            fresh.touch(mode=0o600)
+            fresh.write_text(made)
+            fresh.rename(config)
+
+
+def is_issued(path: Path) -> bool:
+    """Return whether a certificate is by the first one in its authority's file."""
+    relative = path.relative_to(ROOT).as_posix()
+    of_etcd = "etcd" in relative
+    name = "etcd/ca" if of_etcd else "front-proxy-ca" if "front-proxy" in relative else "ca"
+    text = path.read_text() if path.suffix == ".crt" else embedded(path)
+    with tempfile.NamedTemporaryFile("w", dir=ASIDE) as authority:
+        authority.write(_CERTIFICATE.findall((PKI / f"{name}.crt").read_text())[0])
+        authority.flush()
+        words = ["openssl", "verify", "-CAfile", authority.name]
+        done = subprocess.run(words, input=text, capture_output=True, text=True, check=False)
+    return done.returncode == 0
 
 
 def read_keys() -> None:
@@ -214,7 +265,8 @@ def younger(program: str, seconds: float) -> bool:
 
 def is_ready() -> bool:
     """Return whether the API server here is ready."""
-    command = ["kubectl", f"--kubeconfig={ROOT}/admin.conf", "get", "--raw=/readyz"]
+    at = ["--server=https://localhost:6443", f"--kubeconfig={ROOT}/admin.conf"]
+    command = ["kubectl", *at, "get", "--raw=/readyz"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.stdout.strip() == "ok"
 

@@ -44,6 +44,7 @@ DATA = Path("/var/lib/etcd/data")
 FRESH = Path("/var/lib/etcd/data.restored")
 PARTS = ("kube-apiserver.yaml", "etcd.yaml")
 TOOL = "/usr/local/libexec/gcluster/kubernetes-etcd.sh"
+AUTHORITIES_TOOL = Path("/usr/local/libexec/gcluster/kubernetes-authorities.py")
 SNAPSHOT, ENCRYPTION = "snapshot.db", "encryption.yaml"
 AUTHORITIES = ("ca.crt", "ca.key", "sa.key", "sa.pub", "front-proxy-ca.crt", "front-proxy-ca.key",
                "etcd/ca.crt", "etcd/ca.key")  # fmt: skip
@@ -77,7 +78,10 @@ def save() -> None:
         with tarfile.open(fileobj=made, mode="w:gz", compresslevel=6) as tar:
             tar.add(snapshot, SNAPSHOT)
             for name in AUTHORITIES:
-                tar.add(PKI / name, f"pki/{name}")
+                content = signing((PKI / name).read_bytes())
+                member = tarfile.TarInfo(f"pki/{name}")
+                member.size, member.mode = len(content), 0o600
+                tar.addfile(member, io.BytesIO(content))
             if (FOLDER / ENCRYPTION).exists():
                 tar.add(FOLDER / ENCRYPTION, ENCRYPTION)
     finally:
@@ -99,7 +103,7 @@ def check() -> None:
     held = contents()
     if not any((place / "etcd.yaml").exists() for place in (MANIFESTS, STOPPED)):
         return
-    if (PKI / "ca.crt").read_bytes() != held["pki/ca.crt"]:
+    if signing((PKI / "ca.crt").read_bytes()) != signing(held["pki/ca.crt"]):
         sys.exit("it has another certificate authority than the backup: nodes and people trust it")
     fits_key(held)
     arguments = etcd_arguments()
@@ -124,6 +128,7 @@ def replace() -> None:
     stop()
     exchange()
     start()
+    publish()
     ARCHIVE.unlink(missing_ok=True)
 
 
@@ -160,6 +165,7 @@ def restore(*words: str) -> None:
     stop()
     exchange()
     start()
+    publish()
     print(f"restored {snapshot}")
 
 
@@ -171,6 +177,17 @@ def contents() -> dict[str, bytes]:
             return {name: file.read() for name, file in files.items() if file is not None}
     except (OSError, tarfile.TarError, EOFError) as error:
         sys.exit(f"{ARCHIVE} can't be read: {error}")
+
+
+def signing(content: bytes) -> bytes:
+    """Return a file of an authority with the certificate of its key alone.
+
+    While `gcluster rotate certificate-authority` is under way there is another one, and the
+    controller manager of a control plane that began with two would sign nothing.
+    """
+    end = b"-----END CERTIFICATE-----\n"
+    first, found, _ = content.partition(end)
+    return first + found
 
 
 def fits_key(held: dict[str, bytes]) -> None:
@@ -269,6 +286,12 @@ def start() -> None:
         if (STOPPED / part).exists():
             (STOPPED / part).rename(MANIFESTS / part)
     wait("answering", ready)
+
+
+def publish() -> None:
+    """Have the API say which authorities are trusted now, which may not be those of then."""
+    if AUTHORITIES_TOOL.exists():
+        run(sys.executable, str(AUTHORITIES_TOOL), "--publish")
 
 
 def runs(program: str) -> bool:

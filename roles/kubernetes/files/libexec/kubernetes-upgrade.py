@@ -78,6 +78,7 @@ def main() -> None:
         DONE.read_text().strip() if DONE.exists() else "",
     }:
         return
+    refuse_while_exchanged()
     if turn == "first":
         subprocess.run(
             [f"{LIBEXEC}/kubernetes-snapshot.sh", KEPT], check=True, stdout=subprocess.DEVNULL
@@ -100,6 +101,15 @@ def runs() -> str:
         ["/usr/bin/kubelet", "--version"], capture_output=True, text=True, check=False
     ).stdout
     return stdout.strip().rpartition(" v")[2]
+
+
+def refuse_while_exchanged() -> None:
+    """End where the certificate authorities are exchanged: kubeadm would write another manifest."""
+    if (FOLDER / "authorities-next").exists():
+        sys.exit(
+            "the certificate authorities are exchanged: gcluster rotate certificate-authority goes"
+            " on with that, and comes first"
+        )
 
 
 def kubeadm(program: str, *arguments: str) -> None:
@@ -159,6 +169,7 @@ def settings() -> None:
     digest = settings_digest()
     if not ADMIN.exists() or (SETTLED.exists() and SETTLED.read_text() == digest):
         return
+    refuse_while_exchanged()
     config = f"--config={FOLDER}/kubeadm.yaml"
     kubeadm("kubeadm", "init", "phase", "upload-config", "kubeadm", config)
     kubeadm("kubeadm", "init", "phase", "etcd", "local", config)
