@@ -199,7 +199,7 @@ test-kubernetes: environment bundle-kubernetes ## bring Kubernetes up on a contr
 .PHONY: test-kubernetes-full
 test-kubernetes-full: test-kubernetes ## the same, then on two nodes: grow, shrink, preempt, restore, upgrade
 	@GCLUSTER_KUBERNETES_PROGRAMS=tests/e2e/kubernetes_previous python .ci/bundle_kubernetes.py
-	@pytest -q -m kubernetes tests/e2e/test_kubernetes_nodes.py tests/e2e/test_kubernetes_gate.py tests/e2e/test_kubernetes_escapes.py \
+	@pytest -q -m kubernetes tests/e2e/test_kubernetes_nodes.py tests/e2e/test_kubernetes_rotation.py tests/e2e/test_kubernetes_gate.py tests/e2e/test_kubernetes_escapes.py \
 		tests/e2e/test_kubernetes_ha.py tests/e2e/test_kubernetes_upgrade.py tests/e2e/test_kubernetes_elastic.py
 
 .PHONY: prove-burst

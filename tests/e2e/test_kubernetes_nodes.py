@@ -173,15 +173,6 @@ def test_the_only_control_plane_is_lost_and_comes_back_with_the_backup(
     live.on("head", f"{LIBEXEC}/kubernetes-check.py controller 90")
 
 
-def test_tokens_of_a_key_that_was_exchanged_twice_are_refused(live: KubernetesCluster) -> None:
-    first = live.token()
-    for is_taken in (True, False):
-        live.on("head", "touch --date='2 hours ago' /etc/kubernetes/pki/sa.key")
-        live.json("rotate", "service-accounts", str(live.spec))
-        assert live.takes(live.token())
-        assert live.takes(first) is is_taken
-
-
 def test_down_leaves_nothing_and_the_kernel_as_it_was(live: KubernetesCluster) -> None:
     live.gcluster("down", str(live.spec), "--yes")
     assert not any(live.left_behind().values()), live.left_behind()
