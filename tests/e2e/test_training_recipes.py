@@ -58,8 +58,19 @@ SAYS = {
     "zero3": r"^2 processes, ZeRO 3, 321 of 641 numbers here$",
     "ray": r"^2 workers on 2 nodes, loss 0\.000000$",
 }
-STAYS = {
-    "ray-waits": {"framework": "ray", "script": "spread.py", "variables": RAY | {"WAITS": "1"}}
+SENDS = (
+    'folder=$GCLUSTER_CHECKPOINTS_LOCAL/step-1; mkdir "$folder"; '
+    'head -c 50000000 /dev/urandom >"$folder/rank$RANK"; '
+    '/usr/local/libexec/gcluster/job_launch/parts.py send "$folder"; echo "$RANK goes on"'
+)
+OTHERS: dict[str, dict[str, Any]] = {
+    "ray-waits": {"framework": "ray", "script": "spread.py", "variables": RAY | {"WAITS": "1"}},
+    "own-disks": {
+        "framework": "command",
+        "command": ["sh", "-c", SENDS],
+        "variables": {"JOB_SCRATCH": "/tmp/own-disks"},  # noqa: S108  # of a node of its own
+        "checkpoint": {"to": "scratch", "every": "1h", "local_first": True},
+    },
 }
 
 
@@ -69,7 +80,7 @@ def lab(
 ) -> Iterator[Lab]:
     """A controller and two nodes, with what all recipes need on their storage."""
     two = {"nodes": NODES, "venv": ENVIRONMENT, "chdir": "/scratch", "account": "lab", "time": "1h"}
-    workloads = {name: two | each for name, each in (RECIPES | STAYS).items()}
+    workloads = {name: two | each for name, each in (RECIPES | OTHERS).items()}
     files = [root / "examples" / "first-model" / "torch-env.sh"]
     files += (each for each in (Path(__file__).parent / "recipes").iterdir() if each.is_file())
     with opened(request, tmp_path_factory.mktemp("recipes"), NODES, workloads, files) as lab:
@@ -132,3 +143,19 @@ def test_a_cancelled_ray_job_leaves_no_process(lab: Lab) -> None:
     began = time.monotonic()
     until(lambda: not any(lab.on(node, left) for node in nodes), 60)
     measured(f"ray: no process {time.monotonic() - began:.0f} s after the end of a cancelled job")
+
+
+def test_parts_of_a_checkpoint_come_from_two_nodes_own_disks(lab: Lab) -> None:
+    job = lab.submit("own-disks")
+    assert lab.ends(job) == "COMPLETED", lab.log("own-disks", job)[-4000:]
+    said = lab.log("own-disks", job)
+    folder = "/scratch/checkpoints/own-disks"
+    complete = re.search(rf"step-1 is complete in {folder} .*\n", said)
+    assert complete, said
+    newest = f"/usr/local/libexec/gcluster/job-checkpoint.py newest {folder}"
+    assert lab.on("gpu001", newest) == f"{folder}/step-1"
+    files = {each.name for each in (lab.scratch / "checkpoints/own-disks/step-1").iterdir()}
+    assert files == {"rank0", "rank1", "MANIFEST.json"}
+    for node in ("gpu001", "gpu002"):
+        assert not lab.on(node, "ls /tmp/own-disks/checkpoints")
+    measured(f"own disks: {complete.group().strip()}")

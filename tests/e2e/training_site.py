@@ -40,6 +40,8 @@ class Lab:
                 "low": {"preemptible": "requeue", "grace": "1m"},
             },
             "accounts": {"lab": {"users": ["ada"]}},
+            # Local nodes have no disks of their own: who saves there first says where that is.
+            "job_scratch": "/local",
             # How long a job that was queued again waits: 120 s otherwise.
             "settings": {"slurm": {"AuthInfo": "cred_expire=30"}},
         }
