@@ -114,7 +114,8 @@ class Move:
 
     def _complete(self, keep: int) -> None:
         """Write the manifest of all parts, when all are there."""
-        began, entries = time.monotonic(), {}
+        began = time.monotonic()
+        entries: Entries = {}
         for number in range(node_count()):
             for name, entry in self._awaited(number).items():
                 if entries.setdefault(name, entry) != entry:
