@@ -47,9 +47,12 @@ test-unit: environment ## run the tests that need no nodes
 .PHONY: test-wheel
 test-wheel: environment ## the same against the wheel as people install it (CI's stage unit)
 	@.ci/wheel
-	@$(IN_MEMORY) PYTHONPATH=$(CURDIR)/.cache/wheel/site pytest -q $(PARALLEL) $(FOLDERS) \
-		-m $(UNIT) -o pythonpath=. -p no:cacheprovider $(PACKAGES:%=tests/%) $(REPORT)
-	@$(IN_MEMORY) pytest -q $(PARALLEL) $(FOLDERS) -m $(UNIT) $(PACKAGES:%=--ignore=tests/%) $(REPORT:.xml=-checkout.xml)
+	@code=0; \
+		$(IN_MEMORY) PYTHONPATH=$(CURDIR)/.cache/wheel/site pytest -q $(PARALLEL) $(FOLDERS) \
+			-m $(UNIT) -o pythonpath=. -p no:cacheprovider $(PACKAGES:%=tests/%) $(REPORT) || code=$$?; \
+		$(IN_MEMORY) pytest -q $(PARALLEL) $(FOLDERS) -m $(UNIT) $(PACKAGES:%=--ignore=tests/%) \
+			$(REPORT:.xml=-checkout.xml) || code=$$?; \
+		exit $$code
 
 .PHONY: test-engine-double
 test-engine-double: environment ## run every cloud program through the Automation API; the engine is a double
