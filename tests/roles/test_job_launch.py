@@ -27,7 +27,8 @@ esac""",
     "scontrol": """\
 case "$1 $2" in
 "show hostnames") echo "$3" | tr , '\\n' ;;
-"show node") for name in $(echo "$3" | tr , ' '); do
+"show node") [ ! -e late ] || while [ ! -s calls ]; do sleep 0.1; done
+    for name in $(echo "$3" | tr , ' '); do
         echo "NodeName=$name Arch=x86_64"
         echo "   NodeAddr=$(cat "address-$name" 2>/dev/null || echo 127.0.0.1) NodeHostName=$name"
     done ;;
@@ -129,6 +130,7 @@ def test_a_node_that_is_silent_is_lost_when_the_processes_of_the_others_have_end
 ) -> None:
     """They print that they miss it, and srun waits for it: neither is progress."""
     (slurm / "address-gpu002").write_text("nowhere.invalid", encoding="utf-8")
+    (slurm / "late").touch()  # where nodes are is known when the first attempt runs, and not before
     waits = '[ "$(wc -l <calls)" -gt 1 ] || while sleep 0.2; do echo aborted; done\necho trained'
 
     code, log, attempts = run(slurm, waits, "--nodes=2", "--spares=1")
