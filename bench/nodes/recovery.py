@@ -1,9 +1,9 @@
-"""How long a training makes no step when one of its nodes is lost, with a spare and without one.
+"""How long a training makes no step when a node is lost: with a spare, without, on those left.
 
 The cluster and the workload are those of examples/first-model.yaml. A node that computes is killed;
 measured is the time until the log has the next step, median of so many rounds. A spare takes its
-place at once; without one the job is queued again, and a free node is there. Each round's node
-comes back before the next one.
+place at once; without one the job is queued again, and a free node is there; with `min_nodes` four
+nodes become three. Each round's node comes back before the next one.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ from .local_up import run
 EXAMPLE = Path(__file__).parents[2] / "examples" / "first-model.yaml"
 RECOVERY_SECONDS = 30.0
 GIVE_UP_SECONDS = 300.0
-WITH_SPARE, WITHOUT = "letters", "no-spare"
-"""The example's workload, and the same without its spare."""
+NODES = 4
+WITH_SPARE, WITHOUT, SHRINKS = "letters", "no-spare", "shrinks"
+"""The example's workload, the same without its spare, and on all four nodes or three of them."""
 STEP = re.compile(r"^step \d+ loss", re.MULTILINE)
 
 
@@ -56,7 +57,14 @@ class Training:
         spec = yaml.safe_load(EXAMPLE.read_text(encoding="utf-8"))
         workload = spec["workloads"][WITH_SPARE] | {"variables": {"STEPS": "100000"}}
         alone = {key: value for key, value in workload.items() if key != "spares"}
-        spec |= {"name": self.cluster, "workloads": {WITH_SPARE: workload, WITHOUT: alone}}
+        spec |= {
+            "name": self.cluster,
+            "workloads": {
+                WITH_SPARE: workload,
+                WITHOUT: alone,
+                SHRINKS: alone | {"nodes": NODES, "min_nodes": NODES - 1},
+            },
+        }
         self.spec.write_text(yaml.safe_dump(spec, sort_keys=False), encoding="utf-8")
         self.scratch = Path()
         self.workload = self.job = ""
@@ -112,12 +120,12 @@ class Training:
     def restore(self) -> None:
         """End the job, and bring all nodes back."""
         self.on_head(f"scancel {self.job}")
-        for node in range(1, 5):
+        for node in range(1, NODES + 1):
             words = ["podman", "start", f"gcluster-{self.cluster}-gpu{node:03d}"]
             subprocess.run(words, check=True, capture_output=True)
         # While a job ends on the node that was lost, Slurm may already call that one idle.
         until(lambda: not self.on_head("squeue -h").strip(), "the end of the job")
-        until(lambda: self.on_head("sinfo -h -t idle -o %D").strip() == "4", "idle nodes")
+        until(lambda: self.on_head("sinfo -h -t idle -o %D").strip() == str(NODES), "idle nodes")
 
     def end(self) -> None:
         """Take the cluster down with its data."""
@@ -127,7 +135,7 @@ class Training:
 def measure(folder: Path, environment: dict[str, str], rounds: int) -> dict[str, list[float]]:
     """Return workload -> the seconds without a step, of each round."""
     training = Training(folder, environment)
-    found: dict[str, list[float]] = {WITH_SPARE: [], WITHOUT: []}
+    found: dict[str, list[float]] = {WITH_SPARE: [], WITHOUT: [], SHRINKS: []}
     try:
         training.up()
         for workload, seconds in found.items():
@@ -149,7 +157,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="gcluster-bench-") as name:
         found = measure(Path(name), with_bytecode(), options.rounds)
     results = []
-    for workload, how in ((WITH_SPARE, "a spare there"), (WITHOUT, "queued again")):
+    ways = {WITH_SPARE: "a spare there", WITHOUT: "queued again", SHRINKS: "on the nodes left"}
+    for workload, how in ways.items():
         seconds = found[workload]
         for value, what in ((statistics.median(seconds), "median"), (max(seconds), "longest")):
             results.append(
