@@ -32,23 +32,10 @@ from gcluster.schemas.load import load_text
 from gcluster.stacks.registry import provider
 
 from . import authorities_double as double
+from .test_rotate_service_accounts import SLURM, SPEC, Killed
 
 PROGRAMS = Path(__file__).parents[3] / "roles/kubernetes/files/libexec"
-SPEC = """\
-apiVersion: gcluster/v1
-name: demo
-sites: {here: {provider: local}}
-pools:
-  head: {site: here, role: controller, count: 3}
-  gpu: {site: here, machine: sim.h100x8, count: 1}
-scheduler: {type: kubernetes, virtual_address: {address: 10.22.0.250, by: keepalived}}
-"""
-SLURM = SPEC.partition("scheduler")[0].replace(", count: 3", "") + "scheduler: {type: slurm}\n"
 NAMES = ("ca", "front-proxy-ca", "etcd/ca")
-
-
-class Killed(Exception):  # noqa: N818  # what happens, not an error of ours
-    """The command ends here."""
 
 
 class Fleet(SshSession):

@@ -15,8 +15,9 @@ from ..facts import KubernetesFacts
 from ..nodes import POOL, of_plugins
 from ..objects import Object, new
 
-_DRIVER = "doca3.4.1-26.04-1.1.0.0-1"
-"""Of the Network Operator 26.4.1 (example/crs, mellanox.com_v1alpha1_nicclusterpolicy_cr-full)."""
+DRIVER = "doca-driver", "doca3.4.1-26.04-1.1.0.0-1"
+"""Image and version of the adapters' driver, as the Network Operator 26.4.1 has it (example/crs,
+mellanox.com_v1alpha1_nicclusterpolicy_cr-full)."""
 _BLACKLIST = "/host/etc/modprobe.d/blacklist-ofed-modules.conf"
 MEMORY = "pinned-memory"
 """The DaemonSet that lifts the limit."""
@@ -44,8 +45,6 @@ def adapters_driver() -> dict[str, Json]:
     """Return what differs from other components of the policy: NVIDIA's times, Microsoft's file."""
     drain = {"enable": True, "force": True, "deleteEmptyDir": True, "timeoutSeconds": 300}
     return {
-        "image": "doca-driver",
-        "version": _DRIVER,
         "env": [{"name": "OFED_BLACKLIST_MODULES_FILE", "value": _BLACKLIST}],
         "upgradePolicy": {"autoUpgrade": True, "maxParallelUpgrades": 1, "drain": drain},
         "startupProbe": {"initialDelaySeconds": 10, "periodSeconds": 20},

@@ -18,7 +18,7 @@ from ...steps import Json
 from ..facts import KubernetesFacts
 from ..nodes import of_plugins
 from ..objects import Object, new
-from .azure import adapters_driver, only_on, pinned_memory
+from .azure import DRIVER, adapters_driver, only_on, pinned_memory
 from .google import (
     DAEMON_ANNOTATIONS,
     INSTALLERS,
@@ -205,7 +205,7 @@ def _nic_policy(facts: KubernetesFacts) -> Object:
             _SHARED_PLUGIN, version, config=_json({"configList": shared})
         )
         if facts.scheduler.control_plane == "aks":
-            spec["ofedDriver"] = _driver_of_adapters()
+            spec["ofedDriver"] = _component(*DRIVER, **adapters_driver())
             spec["nodeAffinity"] = only_on(_pools_of(facts, "infiniband"))
     rails = [
         (name, device)
@@ -239,11 +239,6 @@ def _devices(facts: KubernetesFacts, pool: str) -> list[str]:
     """Return the interface of each rail that pods get, in order."""
     pods = facts.spec.pools[pool].rdma.pods
     return [] if pods is None or not rail_names(facts, pool) else pods.interfaces
-
-
-def _driver_of_adapters() -> dict[str, Json]:
-    given = adapters_driver()
-    return _component(given.pop("image"), given.pop("version"), **given)
 
 
 def _component(image: str, version: str, **more: Json) -> dict[str, Json]:

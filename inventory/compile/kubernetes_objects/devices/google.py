@@ -77,6 +77,11 @@ class HostFolder(msgspec.Struct, frozen=True, kw_only=True):
     of_ranks: bool = False
     """Never mounted in the receive daemon."""
 
+    def mount(self) -> dict[str, Json]:
+        """Return its mount in a container."""
+        mount: dict[str, Json] = {"name": self.name, "mountPath": self.at}
+        return mount if self.writable else mount | {"readOnly": True}
+
 
 def google_folders(fabric: str) -> tuple[HostFolder, ...]:
     """Return the folders of the node that a fabric's pods see."""
@@ -236,13 +241,6 @@ def daemon_folders() -> tuple[HostFolder, ...]:
     return tuple(one for one in google_folders(TCPXO) if not one.of_ranks)
 
 
-def _daemon_mounts() -> list[Json]:
-    return [
-        {"name": one.name, "mountPath": one.at} | ({} if one.writable else {"readOnly": True})
-        for one in daemon_folders()
-    ]
-
-
 def daemon_container(image: str) -> dict[str, Json]:
     """Return TCPXO's receive daemon as a sidecar: it is there before the ranks and ends after them.
 
@@ -255,5 +253,5 @@ def daemon_container(image: str) -> dict[str, Json]:
         "command": list(DAEMON_COMMAND),
         "env": [{"name": "LD_LIBRARY_PATH", "value": f"{_GKE_NVIDIA}/lib64"}],
         "securityContext": {"capabilities": {"add": list(DAEMON_RIGHTS)}},
-        "volumeMounts": _daemon_mounts(),
+        "volumeMounts": [one.mount() for one in daemon_folders()],
     }

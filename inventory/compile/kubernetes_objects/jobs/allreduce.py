@@ -20,7 +20,7 @@ import msgspec
 from ...steps import Json
 from ..accounts import SMOKE_PRIORITY
 from ..devices.fabric import FabricAccess
-from ..devices.google import HostFolder, daemon_container
+from ..devices.google import daemon_container
 from ..devices.nvlink import claim_channel, compute_domain
 from ..facts import DEVICE_CLASSES
 from ..nodes import HOST, POOL
@@ -289,15 +289,9 @@ def _volumes(run: AllReduceRun) -> list[tuple[dict[str, Json], dict[str, Json]]]
         found.append((mount, {"name": name, "hostPath": {"path": path}}))
     for one in run.access.folders:
         folder: dict[str, Json] = {"path": one.path, "type": "Directory"}
-        mount = {} if one.of_daemon else _folder_mount(one)
+        mount = {} if one.of_daemon else one.mount()
         found.append((mount, {"name": one.name, "hostPath": folder}))
     return found
-
-
-def _folder_mount(folder: HostFolder) -> dict[str, Json]:
-    """Return the mount of a folder of the node."""
-    mount: dict[str, Json] = {"name": folder.name, "mountPath": folder.at}
-    return mount if folder.writable else mount | {"readOnly": True}
 
 
 def _volume_name(path: str) -> str:

@@ -15,7 +15,7 @@ from ..accounts import AZURE_USE, allowed_qos, default_qos, qualities
 from ..admission.rules import QUEUE_LABEL
 from ..devices.disks import own_disks_volume
 from ..devices.fabric import FabricAccess, fabric_access
-from ..devices.google import HostFolder, daemon_container
+from ..devices.google import daemon_container
 from ..devices.gpus import claim_template
 from ..devices.nvlink import claim_channel, compute_domain
 from ..facts import KubernetesFacts, gpu_resource, has_channels, units_per_gpu
@@ -244,7 +244,7 @@ class JobTemplate:
             },
             "volumeMounts": [
                 {"name": "shm", "mountPath": "/dev/shm"},  # noqa: S108  # of the pod
-                *(_mount(one) for one in self._access.folders if not one.of_daemon),
+                *(one.mount() for one in self._access.folders if not one.of_daemon),
             ],
         }
         volumes: list[Json] = [{"name": "shm", "emptyDir": {"medium": "Memory"}}]
@@ -291,8 +291,3 @@ def _claim(facts: KubernetesFacts, machine: Machine) -> str | None:
     """Return the template by which a pod claims all GPUs of its node; None: it requests them."""
     gpu = machine.gpu if facts.scheduler.gpu.resource_claims else None
     return None if gpu is None else claim_template(facts, gpu.vendor, gpu.count)
-
-
-def _mount(folder: HostFolder) -> dict[str, Json]:
-    mount: dict[str, Json] = {"name": folder.name, "mountPath": folder.at}
-    return mount if folder.writable else mount | {"readOnly": True}

@@ -74,11 +74,20 @@ def marked(parent: Path, checkpoint: str) -> Iterator[Touch]:
             file.unlink()
 
 
-def copy_file(source: Path, target: Path, sha256: str, touch: Touch | None) -> None:
-    """Copy one file, and hold what is read against the manifest.
+def copy_file(
+    source: Path, target: Path, sha256: str | None = None, touch: Touch | None = None
+) -> dict[str, Any]:
+    """Copy one file onto the disk, and return its entry of a manifest.
+
+    Args:
+        source: the file.
+        target: its copy, in a folder that is there.
+        sha256: what a manifest says of the file; None: nothing yet.
+        touch: called after each block.
 
     Raises:
-        TornError: it is another one.
+        TornError: it is another one than the manifest says.
+        OSError: the target has no room, or can't be reached.
     """
     found, size = hashlib.sha256(), 0
     with source.open("rb", buffering=0) as reader, target.open("wb", buffering=0) as writer:
@@ -91,11 +100,12 @@ def copy_file(source: Path, target: Path, sha256: str, touch: Touch | None) -> N
             if touch is not None:
                 touch()
         os.fsync(writer.fileno())
-    if found.hexdigest() != sha256:
+    if sha256 is not None and found.hexdigest() != sha256:
         raise CHECKPOINT.TornError(f"the content of {source.name} has changed")
     written = target.stat().st_size
     if written != size:
         raise OSError(f"{target} has {written:,} bytes of {size:,}")
+    return {"bytes": size, "sha256": found.hexdigest()}
 
 
 def copy(source: Path, target: Path, touch: Touch | None = None) -> None:

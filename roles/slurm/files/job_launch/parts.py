@@ -19,7 +19,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import fcntl
-import hashlib
 import json
 import os
 import shutil
@@ -31,7 +30,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from copies import BLOCK, CHECKPOINT
+from copies import CHECKPOINT, copy_file
 from copying import gently
 
 WAITING, MOVING = ".waiting", ".moving"
@@ -64,23 +63,6 @@ def locked(path: Path) -> IO[bytes]:
     return file
 
 
-def copy_hashed(source: Path, target: Path) -> dict[str, Any]:
-    """Copy a file onto the disk; return its entry of a manifest."""
-    found, size = hashlib.sha256(), 0
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with source.open("rb", buffering=0) as reader, target.open("wb", buffering=0) as writer:
-        for block in iter(lambda: reader.read(BLOCK), b""):
-            found.update(block)
-            size += len(block)
-            rest = memoryview(block)
-            while rest:
-                rest = rest[writer.write(rest) :]
-        os.fsync(writer.fileno())
-    if target.stat().st_size != size:
-        raise OSError(f"{target} has {target.stat().st_size:,} bytes of {size:,}")
-    return {"bytes": size, "sha256": found.hexdigest()}
-
-
 class Move:
     """The move of one node's part to the folder that all nodes share."""
 
@@ -102,7 +84,9 @@ class Move:
                 self._list_of(mine, suffix).unlink(missing_ok=True)
             (self.target / CHECKPOINT.MANIFEST).unlink(missing_ok=True)
             files = CHECKPOINT.files_of(self.part)
-            entries = {name: copy_hashed(path, self.target / name) for name, path in files.items()}
+            for name in files:
+                (self.target / name).parent.mkdir(parents=True, exist_ok=True)
+            entries = {name: copy_file(path, self.target / name) for name, path in files.items()}
             CHECKPOINT.write(self._list_of(mine), json.dumps(entries))
             if mine == 0:
                 self._complete(keep)
